@@ -1,0 +1,485 @@
+"""The nouns. Frozen values, no behaviour: every other room speaks in these and adds none of its own.
+
+All times are aware and in UTC. Ids inside are integers; what is shown outside is a UUID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal, NewType
+from uuid import UUID
+
+TaskId = NewType("TaskId", int)
+RunId = NewType("RunId", int)
+DeliveryId = NewType("DeliveryId", int)
+DeadLetterId = NewType("DeadLetterId", int)
+RequeueId = NewType("RequeueId", int)
+
+Json = dict[str, Any]
+Key = str | int
+
+TaskState = Literal["active", "paused", "removed"]
+ScheduleState = Literal["active", "paused", "finished", "stopped"]
+RunState = Literal[
+    "due",
+    "queued",
+    "running",
+    "held",
+    "settling",
+    "done",
+    "partial",
+    "failed",
+    "skipped",
+    "expired",
+    "cancelled",
+]
+DeliveryState = Literal["waiting", "sending", "delivered", "dead", "expired", "cancelled", "unqualified"]
+DeadLetterState = Literal["open", "requeuing", "recovered", "discarded", "quarantined"]
+RequeueState = Literal["canary", "running", "paused", "done", "stopped", "cancelled"]
+Overlap = Literal["allow", "skip", "queue", "replace"]
+CatchUp = Literal["none", "latest", "all"]
+Verdict = Literal["coalesced", "missed", "paused", "finished", "stopped", "removed"]
+
+
+# --- What a user writes -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Starts a task when an event of type `event` comes in whose attributes fit `match` (an event pattern)."""
+
+    event: str
+    match: Json = field(default_factory=dict)
+    do: Literal["fire"] = "fire"
+    all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SqlResolver:
+    """Reads entities by a query that yields `key` and any other columns, from a source named in the configuration."""
+
+    sql: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventResolver:
+    """Takes the event itself as the one entity: its key is the event's subject, else its id; its data the event's."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoResolver:
+    """Concerns nobody in particular: one message a run, with an empty key."""
+
+
+Resolver = SqlResolver | EventResolver | NoResolver
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerTarget:
+    """Hands entities to a queue. An empty `exchange` is the broker's default; `task` is the worker's name for it."""
+
+    broker: str
+    queue: str
+    exchange: str = ""
+    envelope: str = "json"
+    task: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTarget:
+    """Posts entities to a URL that answers. `concurrency` is both the page size and the requests in flight."""
+
+    url: str
+    timeout: timedelta = timedelta(seconds=10)
+    concurrency: int = 20
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Target = BrokerTarget | HttpTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Misfire:
+    """What becomes of due times that were not fired within `grace`; none older than `max_age` is caught up."""
+
+    grace: timedelta = timedelta(minutes=1)
+    catch_up: CatchUp = "latest"
+    max_age: timedelta = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often, and how far apart, a run or a delivery is tried before it is a dead letter."""
+
+    attempts: int = 5
+    backoff: Literal["exponential", "fixed"] = "exponential"
+    first: timedelta = timedelta(seconds=2)
+    cap: timedelta = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """All that a task file says of one task. `schedule` is the trigger as written, read by `rules.times`."""
+
+    name: str
+    target: Target
+    description: str = ""
+    schedule: Json | None = None
+    on: tuple[Subscription, ...] = ()
+    resolve: Resolver = NoResolver()
+    misfire: Misfire = Misfire()
+    overlap: Overlap = "skip"
+    expires: timedelta | None = None
+    retry: Retry = Retry()
+    renamed_from: str | None = None
+
+
+# --- What the store holds -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A definition that was applied. `uuid` is new each time it is created; `version` rises with each change."""
+
+    id: TaskId
+    uuid: UUID
+    version: int
+    state: TaskState
+    reason: str | None
+    created_at: datetime
+    changed_at: datetime
+    definition: Definition
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What the clock needs of a definition: kept as text beside the schedule, read once per distinct text."""
+
+    schedule: Json
+    anchor: datetime
+    misfire: Misfire
+    slotted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The one row that says when a task is next due. `version` rises with each move: the token of every claim."""
+
+    task_id: TaskId
+    task_uuid: UUID
+    task_version: int
+    version: int
+    next_at: datetime | None
+    last_due_at: datetime | None
+    timing: str
+    state: ScheduleState = "active"
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A due time that a firing turns into a run."""
+
+    due_at: datetime
+    caught_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """Due times that made no run, under one verdict: `count` of them from `first_due_at` to `last_due_at`."""
+
+    first_due_at: datetime
+    last_due_at: datetime
+    count: int
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """What the clock decided about one schedule: its runs, what made no run, and where the schedule stands next."""
+
+    schedule: Schedule
+    runs: tuple[PlannedRun, ...]
+    ledger: tuple[LedgerEntry, ...]
+    next_at: datetime | None
+    last_due_at: datetime | None
+    state: ScheduleState
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A CloudEvent that came in. Its key is `subject`, else `id`."""
+
+    id: str
+    source: str
+    type: str
+    time: datetime
+    subject: str | None = None
+    data: Any = None
+
+    @property
+    def key(self) -> str:
+        return self.subject or self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One firing of a task. `due_at` never changes; `ready_at` is what it is claimed by; `fence` guards its claim."""
+
+    id: RunId
+    uuid: UUID
+    task_id: TaskId
+    task_uuid: UUID
+    task_name: str
+    task_version: int
+    cause: str
+    due_at: datetime
+    ready_at: datetime
+    state: RunState
+    reason: str | None
+    attempts: int
+    fence: int
+    slotted: bool
+    caught_up: bool
+    asked_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    cursor: str | None
+    previous_due_at: datetime | None
+    event: Event | None
+    dead_letter_id: DeadLetterId | None
+    stop_reason: str | None
+    resolved: int = 0
+    confirmed: int = 0
+    dead: int = 0
+    dropped: int = 0
+    open: int = 0
+
+    @property
+    def kind(self) -> str:
+        """The first word of the cause: schedule, event, manual, requeue (later also cues and backfill)."""
+        return self.cause.partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """One thing that a run concerns."""
+
+    key: Key
+    data: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Entities that were resolved together; `cursor` is where the next page starts, None after the last."""
+
+    entities: tuple[Entity, ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a worker gets: exact bytes and headers, under one id over every retry and requeue.
+
+    `properties` are the broker's own fields beside the headers (AMQP: `correlation_id`, `priority`, ...). `requeue` is
+    how many times the message was requeued.
+    """
+
+    id: UUID
+    key: Key
+    body: bytes
+    content_type: str
+    headers: Mapping[str, Any]
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    requeue: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """All that a message may say of where it comes from, given to an envelope with each entity."""
+
+    message_id: UUID
+    task_name: str
+    run_uuid: UUID
+    due_at: datetime
+    attempt: int
+    requeue: int
+
+
+# --- What became of a message -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The broker confirmed it, or the receiver answered with success."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """It was turned down, and belongs to this message alone. With `again` False no retry can help."""
+
+    reason: str
+    again: bool = True
+    retry_after: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """It may or may not have arrived: no answer came in time."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """The target cannot be reached at all; nothing was sent, and the attempt does not count."""
+
+    reason: str
+
+
+Outcome = Confirmed | Refused | Unknown | Unreachable
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try that failed: when, and what was answered."""
+
+    at: datetime
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewDelivery:
+    """A message of a page that was not confirmed at once, on its way into the store."""
+
+    message_id: UUID
+    key: Key
+    data: Json
+    requeue: int
+    ready_at: datetime
+    attempts: tuple[Attempt, ...]
+    counted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message that was not confirmed at once, with its failed attempts and its next time."""
+
+    id: DeliveryId
+    run_id: RunId
+    message_id: UUID
+    key: Key
+    data: Json
+    requeue: int
+    state: DeliveryState
+    reason: str | None
+    ready_at: datetime
+    attempts: int
+    fence: int
+    errors: tuple[Attempt, ...]
+    created_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewDeadLetter:
+    """What failed for good, with its context, on its way into the store. `identity` is unique."""
+
+    identity: str
+    kind: Literal["message", "run"]
+    reason: str
+    task_id: TaskId | None = None
+    task_name: str | None = None
+    task_version: int | None = None
+    run_id: RunId | None = None
+    run_uuid: UUID | None = None
+    message_id: UUID | None = None
+    key: Key | None = None
+    data: Json | None = None
+    requeue: int = 0
+    attempts: tuple[Attempt, ...] = ()
+    broker: str | None = None
+    queue: str | None = None
+    origin: str | None = None
+    body: bytes | None = None
+    headers: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message or a run that failed for good. `parent_id` names the dead letter that was requeued and came back."""
+
+    id: DeadLetterId
+    uuid: UUID
+    state: DeadLetterState
+    what: NewDeadLetter
+    created_at: datetime
+    ended_at: datetime | None = None
+    ended_reason: str | None = None
+    parent_id: DeadLetterId | None = None
+    requeue_id: RequeueId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadMessage:
+    """A message as it was read from a broker's dead-letter queue: exact bytes, and what the broker says of its death.
+
+    `origin` is the queue that it failed in; `deaths` how often it died there. `tag` is the broker's handle to
+    acknowledge it with, once it is stored.
+    """
+
+    broker: str
+    queue: str
+    origin: str | None
+    reason: str
+    deaths: int
+    body: bytes
+    content_type: str
+    headers: Mapping[str, Any]
+    properties: Mapping[str, Any]
+    tag: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """A set of dead letters that go back under control: one first (canary), then the rest at `rate` a second."""
+
+    id: RequeueId
+    uuid: UUID
+    state: RequeueState
+    reason: str | None
+    rate: float
+    ask: bool
+    total: int
+    sent: int
+    recovered: int
+    failed: int
+    actor: str
+    created_at: datetime
+    ready_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A write that found the state or the fence changed: somebody else holds it now. An answer, not an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that changed its state, told after the commit to who listens: logs, metrics, the console."""
+
+    noun: str
+    name: str
+    state: str
+    reason: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
