@@ -165,7 +165,7 @@ class Timing:
     schedule: Json
     anchor: datetime
     misfire: Misfire
-    slotted: bool
+    overlap: Overlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +188,7 @@ class PlannedRun:
     """A due time that a firing turns into a run."""
 
     due_at: datetime
+    previous_due_at: datetime | None = None
     caught_up: bool = False
 
 
@@ -233,12 +234,15 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One firing of a task. `due_at` never changes; `ready_at` is what it is claimed by; `fence` guards its claim."""
+    """One firing of a task. `due_at` never changes; `ready_at` is what it is claimed by; `fence` guards its claim.
+
+    `overlap` is None for a run that takes no slot. `asked_at` is when it was recorded. `stop_reason` asks the
+    dispatcher that holds it to end it at its next page.
+    """
 
     id: RunId
     uuid: UUID
     task_id: TaskId
-    task_uuid: UUID
     task_name: str
     task_version: int
     cause: str
@@ -248,7 +252,7 @@ class Run:
     reason: str | None
     attempts: int
     fence: int
-    slotted: bool
+    overlap: Overlap | None
     caught_up: bool
     asked_at: datetime
     started_at: datetime | None
@@ -411,7 +415,10 @@ class NewDeadLetter:
     queue: str | None = None
     origin: str | None = None
     body: bytes | None = None
+    content_type: str | None = None
     headers: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

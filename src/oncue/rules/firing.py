@@ -1,0 +1,127 @@
+"""What the clock does about one schedule that is due: which of its times run, which do not and why, and what is next.
+
+The cost is bounded whatever was missed: at most RUNS_AT_ONCE runs, and counts instead of lists for the rest.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Literal
+
+from oncue.model import Firing, LedgerEntry, Misfire, Overlap, PlannedRun, Schedule, Verdict
+from oncue.rules import times
+
+RUNS_AT_ONCE = 100
+TICK = timedelta(microseconds=1)
+
+
+def decide(schedule: Schedule, trigger: times.Trigger, misfire: Misfire, *, now: datetime) -> Firing:
+    """Return what becomes of every due time up to `now`. The schedule must be due."""
+    due = schedule.next_at
+    assert due is not None
+    following = times.next_after(trigger, due)
+    if now - due <= misfire.grace and (following is None or following > now):
+        return _move(schedule, (PlannedRun(due, schedule.last_due_at),), (), next_at=following, last_due_at=due)
+    return _decide_many(schedule, trigger, misfire, now=now)
+
+
+def stop(schedule: Schedule, reason: str) -> Firing:
+    """Return the firing that stops a schedule whose rule can no longer be followed; its next time stays."""
+    return Firing(schedule, (), (), schedule.next_at, schedule.last_due_at, "stopped", reason)
+
+
+def pass_over(
+    schedule: Schedule, trigger: times.Trigger, *, now: datetime, verdict: Verdict, reason: str
+) -> tuple[datetime | None, LedgerEntry | None]:
+    """Return the next time after `now`, and the ledger entry for the due times that it leaves behind."""
+    entry = None
+    if schedule.next_at is not None and schedule.next_at <= now:
+        entry = _entry(trigger, schedule.next_at - TICK, now, verdict=verdict, reason=reason)
+    return times.next_after(trigger, now), entry
+
+
+def _decide_many(schedule: Schedule, trigger: times.Trigger, misfire: Misfire, *, now: datetime) -> Firing:
+    due = schedule.next_at
+    assert due is not None
+    before_due, before_on_time = due - TICK, max(due, now - misfire.grace) - TICK
+    on_time = times.times_between(trigger, before_on_time, now, RUNS_AT_ONCE)
+    runs, ledger = _catch_up(trigger, misfire, after=before_due, until=before_on_time, on_time=bool(on_time), now=now)
+    room = RUNS_AT_ONCE - len(runs)
+    runs += [(moment, False) for moment in on_time[:room]]
+    cut_short = len(runs) == RUNS_AT_ONCE
+    last = runs[-1][0] if cut_short else times.previous_before(trigger, now + TICK) or due
+    last = max(last, due)
+    following = times.next_after(trigger, last if cut_short else max(last, now))
+    planned, previous = [], schedule.last_due_at
+    for moment, caught_up in runs:
+        planned.append(PlannedRun(moment, previous, caught_up))
+        previous = moment
+    return _move(schedule, tuple(planned), tuple(ledger), next_at=following, last_due_at=last)
+
+
+def _catch_up(
+    trigger: times.Trigger, misfire: Misfire, *, after: datetime, until: datetime, on_time: bool, now: datetime
+) -> tuple[list[tuple[datetime, bool]], list[LedgerEntry]]:
+    """Return the runs and the ledger entries for the missed times in (after, until]."""
+    if after >= until:
+        return [], []
+    oldest = now - misfire.max_age - TICK
+    ledger = [_entry(trigger, after, min(oldest, until), verdict="missed", reason=_too_old(misfire))]
+    after = max(after, oldest)
+    if misfire.catch_up == "none":
+        ledger.append(_entry(trigger, after, until, verdict="missed", reason="missed by more than its grace"))
+        return [], [entry for entry in ledger if entry]
+    if misfire.catch_up == "all":
+        caught_up = times.times_between(trigger, after, until, RUNS_AT_ONCE)
+        return [(moment, True) for moment in caught_up], [entry for entry in ledger if entry]
+    latest = None if on_time else times.previous_before(trigger, until + TICK)
+    if latest is None or latest <= after:
+        latest = None
+    rest = until if latest is None else latest - TICK
+    ledger.append(_entry(trigger, after, rest, verdict="coalesced", reason="a later time ran in its place"))
+    return [(latest, True)] if latest else [], [entry for entry in ledger if entry]
+
+
+def _entry(
+    trigger: times.Trigger, after: datetime, until: datetime, *, verdict: Verdict, reason: str
+) -> LedgerEntry | None:
+    if after >= until:
+        return None
+    count, first, last = times.count_between(trigger, after, until)
+    if not count or first is None or last is None:
+        return None
+    return LedgerEntry(first, last, count, verdict, reason)
+
+
+def _too_old(misfire: Misfire) -> str:
+    return f"missed by more than {misfire.max_age}, the age that is caught up"
+
+
+def _move(
+    schedule: Schedule,
+    runs: tuple[PlannedRun, ...],
+    ledger: tuple[LedgerEntry, ...],
+    *,
+    next_at: datetime | None,
+    last_due_at: datetime,
+) -> Firing:
+    if next_at is None:
+        return Firing(schedule, runs, ledger, None, last_due_at, "finished", "no further times")
+    return Firing(schedule, runs, ledger, next_at, last_due_at, "active")
+
+
+Admission = Literal["claim", "queue", "skip", "replace"]
+
+
+def admit(overlap: Overlap | None, *, slot_taken: bool, caught_up: bool, one_waits: bool) -> Admission:
+    """Say what a run that wants its task's slot does: caught-up runs always wait their turn, others by the policy.
+
+    `replace` means: wait, and ask the run in the slot to end at its next page.
+    """
+    if overlap in (None, "allow") or not slot_taken:
+        return "claim"
+    if caught_up:
+        return "queue"
+    if overlap == "queue":
+        return "skip" if one_waits else "queue"
+    return "replace" if overlap == "replace" else "skip"

@@ -1,0 +1,137 @@
+"""All moves of all state machines: `(state, move) -> state`. SQL and engine know no other; the docs draw them from here.
+
+The sets below name the states that statements ask for: `store/sql.py` writes them into SQL as literals.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+Moves = dict[tuple[str, str], str]
+
+SCHEDULE: Final[Moves] = {
+    ("active", "fire"): "active",
+    ("active", "pause"): "paused",
+    ("active", "finish"): "finished",
+    ("active", "stop"): "stopped",
+    ("paused", "resume"): "active",
+    ("paused", "finish"): "finished",
+    ("stopped", "change"): "active",
+    ("finished", "change"): "active",
+}
+
+RUN: Final[Moves] = {
+    ("due", "claim"): "running",
+    ("due", "queue"): "queued",
+    ("due", "skip"): "skipped",
+    ("due", "cancel"): "cancelled",
+    ("queued", "wake"): "due",
+    ("queued", "skip"): "skipped",
+    ("queued", "cancel"): "cancelled",
+    ("running", "claim"): "running",
+    ("running", "give_back"): "due",
+    ("running", "hold"): "held",
+    ("running", "settle"): "settling",
+    ("running", "finish"): "done",
+    ("running", "part"): "partial",
+    ("running", "fail"): "failed",
+    ("running", "expire"): "expired",
+    ("running", "cancel"): "cancelled",
+    ("held", "release"): "due",
+    ("held", "cancel"): "cancelled",
+    ("settling", "finish"): "done",
+    ("settling", "part"): "partial",
+    ("settling", "cancel"): "cancelled",
+}
+
+DELIVERY: Final[Moves] = {
+    ("waiting", "claim"): "sending",
+    ("waiting", "cancel"): "cancelled",
+    ("sending", "claim"): "sending",
+    ("sending", "give_back"): "waiting",
+    ("sending", "confirm"): "delivered",
+    ("sending", "bury"): "dead",
+    ("sending", "expire"): "expired",
+    ("sending", "drop"): "unqualified",
+    ("sending", "cancel"): "cancelled",
+}
+
+DEAD_LETTER: Final[Moves] = {
+    ("open", "requeue"): "requeuing",
+    ("open", "discard"): "discarded",
+    ("open", "quarantine"): "quarantined",
+    ("quarantined", "release"): "open",
+    ("quarantined", "discard"): "discarded",
+    ("requeuing", "confirm"): "recovered",
+    ("requeuing", "reopen"): "open",
+    ("requeuing", "discard"): "discarded",
+}
+
+REQUEUE: Final[Moves] = {
+    ("canary", "pass"): "running",
+    ("canary", "finish"): "done",
+    ("canary", "stop"): "stopped",
+    ("canary", "cancel"): "cancelled",
+    ("running", "pause"): "paused",
+    ("running", "finish"): "done",
+    ("running", "stop"): "stopped",
+    ("running", "cancel"): "cancelled",
+    ("paused", "resume"): "running",
+    ("paused", "cancel"): "cancelled",
+}
+
+CUE: Final[Moves] = {
+    ("waiting", "replace"): "waiting",
+    ("waiting", "cancel"): "tombstone",
+    ("waiting", "take"): "taken",
+    ("taken", "take"): "taken",
+    ("taken", "finish"): "gone",
+}
+
+TASK: Final[Moves] = {
+    ("active", "pause"): "paused",
+    ("active", "remove"): "removed",
+    ("paused", "resume"): "active",
+    ("paused", "remove"): "removed",
+}
+
+TABLES: Final[dict[str, Moves]] = {
+    "task": TASK,
+    "schedule": SCHEDULE,
+    "run": RUN,
+    "delivery": DELIVERY,
+    "dead_letter": DEAD_LETTER,
+    "requeue": REQUEUE,
+    "cue": CUE,
+}
+
+
+def move(noun: str, state: str, verb: str) -> str | None:
+    """Return the state that `verb` leads to, or None where the table does not allow it."""
+    return TABLES[noun].get((state, verb))
+
+
+def states(noun: str) -> tuple[str, ...]:
+    """Return all states of a noun, in the order of the table."""
+    return tuple(dict.fromkeys(state for (start, _), end in TABLES[noun].items() for state in (start, end)))
+
+
+def before(noun: str, *verbs: str) -> tuple[str, ...]:
+    """Return the states in which any of `verbs` is allowed."""
+    return tuple(dict.fromkeys(start for (start, verb) in TABLES[noun] if verb in verbs))
+
+
+def ends(noun: str) -> tuple[str, ...]:
+    """Return the states that nothing leads out of."""
+    starts = {start for start, _ in TABLES[noun]}
+    return tuple(state for state in states(noun) if state not in starts)
+
+
+def literals(name: str) -> tuple[str, ...]:
+    """Return the states for `{states:…}` in SQL: `run.claim` (where the move is allowed) or `run.ends`."""
+    noun, _, verbs = name.partition(".")
+    if verbs == "ends":
+        return ends(noun)
+    if verbs == "open":
+        return tuple(state for state in states(noun) if state not in ends(noun))
+    return before(noun, *verbs.split("|"))

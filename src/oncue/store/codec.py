@@ -1,0 +1,272 @@
+"""Rows to nouns and back: JSON, ids and times as either database gives them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+from pydantic_core import to_json
+
+from oncue.model import (
+    Attempt,
+    DeadLetter,
+    DeadLetterId,
+    Definition,
+    Delivery,
+    DeliveryId,
+    Event,
+    NewDeadLetter,
+    Requeue,
+    RequeueId,
+    Run,
+    RunId,
+    Schedule,
+    Task,
+    TaskId,
+    Timing,
+)
+from oncue.store.base import Row
+
+_DEFINITION = TypeAdapter(Definition)
+_TIMING = TypeAdapter(Timing)
+_ATTEMPTS = TypeAdapter(tuple[Attempt, ...])
+
+
+def write_json(value: Any) -> str:
+    """Return JSON text; None stays None in the column by the caller's choice."""
+    return to_json(value).decode()
+
+
+def read_json(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
+def write_definition(definition: Definition) -> str:
+    return _DEFINITION.dump_json(definition).decode()
+
+
+@lru_cache(4096)
+def read_definition(text: str) -> Definition:
+    return _DEFINITION.validate_json(text)
+
+
+def write_timing(timing: Timing) -> str:
+    return _TIMING.dump_json(timing).decode()
+
+
+@lru_cache(65536)
+def read_timing(text: str) -> Timing:
+    """Return what the clock needs of a definition. Kept by its text, which many schedules may share."""
+    return _TIMING.validate_json(text)
+
+
+def write_attempts(attempts: Sequence[Attempt]) -> str:
+    return _ATTEMPTS.dump_json(tuple(attempts)).decode()
+
+
+def read_attempts(text: str) -> tuple[Attempt, ...]:
+    return _ATTEMPTS.validate_json(text)
+
+
+def as_time(value: Any) -> datetime | None:
+    return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
+def as_uuid(value: Any) -> UUID | None:
+    return UUID(value) if isinstance(value, str) else value
+
+
+def read_task(row: Row) -> Task:
+    return Task(
+        id=TaskId(row["id"]),
+        uuid=_uuid(row["uuid"]),
+        version=row["version"],
+        state=row["state"],
+        reason=row["reason"],
+        created_at=_time(row["created_at"]),
+        changed_at=_time(row["changed_at"]),
+        definition=read_definition(row["definition"]),
+    )
+
+
+def read_schedule(row: Row) -> Schedule:
+    """Return a schedule that is active: what the clock prefetches."""
+    return Schedule(
+        TaskId(row["task_id"]),
+        _uuid(row["task_uuid"]),
+        row["task_version"],
+        row["version"],
+        as_time(row["next_at"]),
+        as_time(row["last_due_at"]),
+        row["timing"],
+        row["state"],
+        row["reason"],
+    )
+
+
+def read_run(row: Row) -> Run:
+    return Run(
+        id=RunId(row["id"]),
+        uuid=_uuid(row["uuid"]),
+        task_id=TaskId(row["task_id"]),
+        task_name=row["task_name"],
+        task_version=row["task_version"],
+        cause=row["cause"],
+        due_at=_time(row["due_at"]),
+        ready_at=_time(row["ready_at"]),
+        state=row["state"],
+        reason=row["reason"],
+        attempts=row["attempts"],
+        fence=row["fence"],
+        overlap=row["overlap"],
+        caught_up=bool(row["caught_up"]),
+        asked_at=_time(row["asked_at"]),
+        started_at=as_time(row["started_at"]),
+        ended_at=as_time(row["ended_at"]),
+        cursor=row["cursor_text"],
+        previous_due_at=as_time(row["previous_due_at"]),
+        event=_event(row),
+        dead_letter_id=row["dead_letter_id"],
+        stop_reason=row["stop_reason"],
+        resolved=row["resolved"],
+        confirmed=row["confirmed"],
+        dead=row["dead"],
+        dropped=row["dropped"],
+        open=row["open"],
+    )
+
+
+def read_delivery(row: Row) -> Delivery:
+    return Delivery(
+        id=DeliveryId(row["id"]),
+        run_id=RunId(row["run_id"]),
+        message_id=_uuid(row["message_id"]),
+        key=read_json(row["key_json"]),
+        data=read_json(row["data"]),
+        requeue=row["requeue"],
+        state=row["state"],
+        reason=row["reason"],
+        ready_at=_time(row["ready_at"]),
+        attempts=row["attempts"],
+        fence=row["fence"],
+        errors=_ATTEMPTS.validate_json(row["errors"]),
+        created_at=_time(row["created_at"]),
+        ended_at=as_time(row["ended_at"]),
+    )
+
+
+def read_dead_letter(row: Row) -> DeadLetter:
+    what = NewDeadLetter(
+        identity=row["identity"],
+        kind=row["kind"],
+        reason=row["reason"],
+        task_id=row["task_id"],
+        task_name=row["task_name"],
+        task_version=row["task_version"],
+        run_id=row["run_id"],
+        run_uuid=as_uuid(row["run_uuid"]),
+        message_id=as_uuid(row["message_id"]),
+        key=read_json(row["key_json"]),
+        data=read_json(row["data"]),
+        requeue=row["requeue"],
+        attempts=_ATTEMPTS.validate_json(row["attempts"]),
+        broker=row["broker"],
+        queue=row["queue"],
+        origin=row["origin"],
+        body=row["body"],
+        content_type=row["content_type"],
+        headers=read_json(row["headers"]),
+        properties=read_json(row["properties"]),
+        cursor=row["cursor_text"],
+    )
+    return DeadLetter(
+        id=DeadLetterId(row["id"]),
+        uuid=_uuid(row["uuid"]),
+        state=row["state"],
+        what=what,
+        created_at=_time(row["created_at"]),
+        ended_at=as_time(row["ended_at"]),
+        ended_reason=row["ended_reason"],
+        parent_id=row["parent_id"],
+        requeue_id=row["requeue_id"],
+    )
+
+
+def read_requeue(row: Row) -> Requeue:
+    return Requeue(
+        id=RequeueId(row["id"]),
+        uuid=_uuid(row["uuid"]),
+        state=row["state"],
+        reason=row["reason"],
+        rate=row["rate"],
+        ask=bool(row["ask"]),
+        total=row["total"],
+        sent=row["sent"],
+        recovered=row["recovered"],
+        failed=row["failed"],
+        actor=row["actor"],
+        created_at=_time(row["created_at"]),
+        ready_at=_time(row["ready_at"]),
+        ended_at=as_time(row["ended_at"]),
+    )
+
+
+def write_dead_letter(letter: NewDeadLetter) -> Mapping[str, Any]:
+    """Return the columns of a new dead letter; bytes stay bytes, structures become JSON."""
+    return {
+        "identity": letter.identity,
+        "kind": letter.kind,
+        "reason": letter.reason,
+        "task_id": letter.task_id,
+        "task_name": letter.task_name,
+        "task_version": letter.task_version,
+        "run_id": letter.run_id,
+        "run_uuid": letter.run_uuid,
+        "message_id": letter.message_id,
+        "key_json": None if letter.key is None else write_json(letter.key),
+        "data": None if letter.data is None else write_json(letter.data),
+        "requeue": letter.requeue,
+        "attempts": write_attempts(letter.attempts),
+        "broker": letter.broker,
+        "queue": letter.queue,
+        "origin": letter.origin,
+        "body": letter.body,
+        "content_type": letter.content_type,
+        "headers": _plain(letter.headers),
+        "properties": _plain(letter.properties),
+        "cursor_text": letter.cursor,
+    }
+
+
+def _plain(mapping: Mapping[str, Any]) -> str:
+    return to_json(mapping, fallback=str, bytes_mode="base64", inf_nan_mode="constants").decode()
+
+
+def _event(row: Row) -> Event | None:
+    if row["event_name"] is None:
+        return None
+    return Event(
+        id=row["event_name"],
+        source=row["event_source"],
+        type=row["event_type"],
+        subject=row["event_subject"],
+        time=_time(row["event_occurred_at"]),
+        data=read_json(row["event_data"]),
+    )
+
+
+def _time(value: Any) -> datetime:
+    moment = as_time(value)
+    assert moment is not None
+    return moment
+
+
+def _uuid(value: Any) -> UUID:
+    known = as_uuid(value)
+    assert known is not None
+    return known

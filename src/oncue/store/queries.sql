@@ -1,0 +1,880 @@
+-- Every statement on Oncue's tables, named, once for all databases. The words in braces are explained in sql.py.
+
+-- name: reset_clock
+-- One row by primary key.
+update clock_samples
+set sampled_at = :host
+
+-- === tasks ===
+
+-- name: lock_tasks
+-- All tasks: an apply looks at each.
+select tasks.id, tasks.uuid, tasks.version, tasks.state, tasks.reason, tasks.created_at, tasks.changed_at,
+    definitions.definition
+from tasks
+join definitions on definitions.task_id = tasks.id and definitions.version = tasks.version
+where {tasks.state in task.remove}
+order by tasks.id
+
+-- name: list_tasks
+-- All tasks, for listings and for the ingest's cache.
+select tasks.id, tasks.uuid, tasks.version, tasks.state, tasks.reason, tasks.created_at, tasks.changed_at,
+    definitions.definition
+from tasks
+join definitions on definitions.task_id = tasks.id and definitions.version = tasks.version
+where {tasks.state in task.remove}
+order by tasks.name
+
+-- name: list_task_names
+-- For an error's remedy.
+select name
+from tasks
+where {state in task.remove}
+order by name
+limit :limit
+
+-- name: read_task
+-- Served by tasks_name.
+select tasks.id, tasks.uuid, tasks.version, tasks.state, tasks.reason, tasks.created_at, tasks.changed_at,
+    definitions.definition
+from tasks
+join definitions on definitions.task_id = tasks.id and definitions.version = tasks.version
+where tasks.name = :name
+  and tasks.state <> 'removed'
+
+-- name: read_task_at_version
+-- Served by the primary keys.
+select tasks.id, tasks.uuid, definitions.version, tasks.state, tasks.reason, tasks.created_at, tasks.changed_at,
+    definitions.definition
+from tasks
+join definitions on definitions.task_id = tasks.id
+where tasks.id = :task_id
+  and definitions.version = :version
+
+-- name: read_task_identity
+-- Served by the primary key.
+select uuid, version
+from tasks
+where id = :id
+
+-- name: insert_task
+insert into tasks (uuid, name, version, state, created_at, changed_at)
+values (:uuid, :name, 1, 'active', :now, :now)
+returning id
+
+-- name: change_task
+-- Served by the primary key.
+update tasks
+set name = :name, version = :version, changed_at = :now
+where id = :id
+
+-- name: move_task
+-- Served by the primary key.
+update tasks
+set state = :state, reason = :reason, changed_at = :now
+where id = :id
+
+-- name: insert_definition
+insert into definitions (task_id, version, definition, created_at)
+values (:task_id, :version, :definition, :now)
+
+-- name: insert_audit
+insert into audit (happened_at, actor, verb, subject, detail)
+values (:now, :actor, :verb, :subject, :detail)
+
+-- === schedules ===
+
+-- name: lock_schedule
+-- Served by the primary key.
+select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason
+from schedules
+where task_id = :task_id
+{lock}
+
+-- name: read_schedule
+-- Served by the primary key.
+select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason
+from schedules
+where task_id = :task_id
+
+-- name: list_schedules
+-- All schedules, for listings.
+select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason
+from schedules
+order by task_id
+
+-- name: write_schedule
+-- Served by the primary key.
+insert into schedules (task_id, task_uuid, task_version, version, state, reason, next_at, last_due_at, timing)
+values (:task_id, :task_uuid, :task_version, :version, :state, :reason, :next_at, :last_due_at, :timing)
+on conflict (task_id) do update
+set task_version = excluded.task_version,
+    version = excluded.version,
+    state = excluded.state,
+    reason = excluded.reason,
+    next_at = excluded.next_at,
+    last_due_at = excluded.last_due_at,
+    timing = excluded.timing
+
+-- name: change_timing
+-- Served by the primary key. A schedule that was stopped is tried again.
+update schedules
+set task_version = :task_version,
+    version = version + 1,
+    timing = :timing,
+    state = case when state = 'stopped' then {to:schedule.stopped.change} else state end,
+    reason = case when state = 'stopped' then null else reason end
+where task_id = :task_id
+
+-- name: delete_schedule
+-- Served by the primary key.
+delete from schedules
+where task_id = :task_id
+
+-- name: pause_schedule
+-- Served by the primary key.
+update schedules
+set state = {to:schedule.active.pause}, reason = :reason, version = version + 1
+where task_id = :task_id
+  and {state in schedule.pause}
+
+-- name: resume_schedule
+-- Served by the primary key.
+update schedules
+set state = :state, reason = :reason, next_at = :next_at, last_due_at = :last_due_at, version = version + 1
+where task_id = :task_id
+  and {state in schedule.resume}
+
+-- name: read_upcoming
+-- Served by schedules_due.
+select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason
+from schedules
+where {state in schedule.fire}
+  and (next_at, task_id) > (:after_at, :after_id)
+  and next_at <= :until
+order by next_at, task_id
+limit :limit
+
+-- name: advance_schedules
+-- Joined by primary key: the version is the token. Comparing next_at would join through schedules_due instead, and
+-- schedules due at one instant would each visit all of them.
+update schedules
+set version = schedules.version + 1,
+    next_at = rows.next_at,
+    last_due_at = rows.last_due_at,
+    state = rows.state,
+    reason = rows.reason
+from {rows:task_id bigint, version bigint, next_at time, last_due_at time, state text, reason text}
+where schedules.task_id = rows.task_id
+  and schedules.version = rows.version
+  and {schedules.state in schedule.fire}
+returning schedules.task_id
+
+-- name: insert_scheduled_runs
+insert into runs (
+    uuid, task_id, task_version, cause, due_at, previous_due_at, asked_at, ready_at, state, overlap, caught_up
+)
+select rows.uuid, rows.task_id, rows.task_version, rows.cause, rows.due_at, rows.previous_due_at, rows.now, rows.now,
+    'due', rows.overlap, rows.caught_up
+from {rows:uuid uuid, task_id bigint, task_version integer, cause text, due_at time, previous_due_at time, now time, overlap text, caught_up bool}
+where true
+on conflict (uuid) do nothing
+
+-- name: insert_ledger
+insert into ledger (task_id, task_version, first_due_at, last_due_at, count, verdict, reason, created_at)
+select rows.task_id, rows.task_version, rows.first_due_at, rows.last_due_at, rows.count, rows.verdict, rows.reason,
+    rows.now
+from {rows:task_id bigint, task_version integer, first_due_at time, last_due_at time, count bigint, verdict text, reason text, now time}
+
+-- === events ===
+
+-- name: insert_events
+insert into events (source, event_id, type, subject, occurred_at, data, digest, received_at)
+select rows.source, rows.event_id, rows.type, rows.subject, rows.occurred_at, rows.data, rows.digest, rows.now
+from {rows:source text, event_id text, type text, subject text, occurred_at time, data text, digest text, now time}
+where true
+on conflict (source, event_id) do nothing
+returning id, source, event_id
+
+-- name: read_digests
+-- Served by events_identity.
+select events.source, events.event_id, events.digest
+from events
+join {rows:source text, event_id text} on events.source = rows.source and events.event_id = rows.event_id
+
+-- name: insert_event_runs
+-- Version and pause of the task are compared in the statement that writes. Served by the primary key of tasks.
+insert into runs (uuid, task_id, task_version, cause, due_at, asked_at, ready_at, state, event_id)
+select rows.uuid, rows.task_id, rows.task_version, rows.cause, :now, :now, :until, 'due', rows.event_id
+from {rows:uuid uuid, task_id bigint, task_version integer, cause text, event_id bigint}
+join tasks on tasks.id = rows.task_id and tasks.version = rows.task_version and tasks.state = 'active'
+where true
+on conflict (uuid) do nothing
+returning id, uuid
+
+-- name: insert_claimed_runs
+-- As insert_event_runs, for the process that took the event in and holds the runs at once.
+insert into runs (
+    uuid, task_id, task_version, cause, due_at, asked_at, ready_at, started_at, state, attempts, fence, event_id
+)
+select rows.uuid, rows.task_id, rows.task_version, rows.cause, :now, :now, :until, :now, {to:run.due.claim}, 1, 1,
+    rows.event_id
+from {rows:uuid uuid, task_id bigint, task_version integer, cause text, event_id bigint}
+join tasks on tasks.id = rows.task_id and tasks.version = rows.task_version and tasks.state = 'active'
+where true
+on conflict (uuid) do nothing
+returning id, uuid
+
+-- === runs ===
+
+-- name: insert_run
+insert into runs (
+    uuid, task_id, task_version, cause, due_at, asked_at, ready_at, state, dead_letter_id, cursor_text, event_id
+)
+values (:uuid, :task_id, :task_version, :cause, :due_at, :now, :now, 'due', :dead_letter_id, :cursor, :event_id)
+on conflict (uuid) do nothing
+returning id
+
+-- name: pick_runs
+-- Served by runs_ready.
+select id, task_id, overlap, caught_up, due_at
+from runs
+where {state in run.claim}
+  and ready_at <= :now
+order by ready_at, id
+limit :limit
+{skip_locked}
+
+-- name: lock_slots
+-- Served by the primary key, in one order everywhere.
+select id, slot
+from tasks
+where id in {each:ids bigint}
+order by id
+{lock}
+
+-- name: read_queued
+-- Served by runs_queued.
+select distinct task_id
+from runs
+where {state in run.wake}
+  and task_id in {each:ids bigint}
+
+-- name: claim_runs
+-- Served by the primary key; the rows are locked by pick_runs in the same transaction.
+update runs
+set state = {to:run.due.claim},
+    attempts = attempts + 1,
+    fence = fence + 1,
+    ready_at = :until,
+    started_at = coalesce(started_at, :now)
+where id in {each:ids bigint}
+
+-- name: take_slots
+-- Served by the primary key.
+update tasks
+set slot = rows.run_id
+from {rows:task_id bigint, run_id bigint}
+where tasks.id = rows.task_id
+
+-- name: move_waiting
+-- Served by the primary key; the rows are locked by pick_runs in the same transaction.
+update runs
+set state = rows.state, reason = rows.reason, ended_at = rows.ended_at
+from {rows:id bigint, state text, reason text, ended_at time}
+where runs.id = rows.id
+
+-- name: ask_to_stop
+-- Served by the primary key.
+update runs
+set stop_reason = :reason
+where id = :id
+  and {state in run.open}
+returning id
+
+-- name: free_slot
+-- Served by the primary key.
+update tasks
+set slot = null
+where id = :task_id
+  and slot = :run_id
+returning id
+
+-- name: wake_next
+-- Served by runs_queued.
+update runs
+set state = {to:run.queued.wake}, ready_at = :now, reason = null
+where id in (
+    select id
+    from runs
+    where task_id = :task_id
+      and {state in run.wake}
+    order by due_at, id
+    limit 1
+)
+returning id
+
+-- name: renew_run
+-- Served by the primary key.
+update runs
+set ready_at = :until
+where id = :id
+  and fence = :fence
+  and {state in run.give_back}
+returning stop_reason
+
+-- name: checkpoint_run
+-- Served by the primary key. A page that is done is progress: attempts are counted from there.
+update runs
+set cursor_text = :cursor,
+    resolved = resolved + :resolved,
+    confirmed = confirmed + :confirmed,
+    dropped = dropped + :dropped,
+    dead = dead + :dead,
+    open = open + :open,
+    attempts = 0,
+    ready_at = :until
+where id = :id
+  and fence = :fence
+  and {state in run.settle}
+returning open, dead, stop_reason
+
+-- name: settle_run
+-- Served by the primary key, within the transaction of checkpoint_run.
+update runs
+set state = {to:run.running.settle}
+where id = :id
+  and {state in run.settle}
+
+-- name: give_back_run
+-- Served by the primary key.
+update runs
+set state = {to:run.running.give_back},
+    ready_at = :ready_at,
+    attempts = attempts - :uncount,
+    reason = :reason
+where id = :id
+  and fence = :fence
+  and {state in run.give_back}
+returning id
+
+-- name: end_run
+-- Served by the primary key.
+update runs
+set state = :state, reason = :reason, ended_at = :now
+where id = :id
+  and fence = :fence
+  and {state in run.finish|fail}
+returning id
+
+-- name: cancel_waiting_run
+-- Served by the primary key.
+update runs
+set state = {to:run.due.cancel}, reason = :reason, ended_at = :now
+where id = :id
+  and state in ('due', 'queued')
+returning id
+
+-- name: cancel_settling_run
+-- Served by the primary key.
+update runs
+set state = {to:run.settling.cancel}, reason = :reason, ended_at = :now, dropped = dropped + open, open = 0
+where id = :id
+  and state = 'settling'
+
+-- name: finish_settled
+-- Served by the primary key.
+update runs
+set state = case when dead > 0 then {to:run.settling.part} else {to:run.settling.finish} end, ended_at = :now
+where id in {each:ids bigint}
+  and open = 0
+  and state = 'settling'
+returning id
+
+-- name: read_runs_by_id
+-- Served by the primary key.
+select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
+    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
+    events.data as event_data
+from runs
+join tasks on tasks.id = runs.task_id
+left join events on events.id = runs.event_id
+where runs.id in {each:ids bigint}
+
+-- name: read_run_by_uuid
+-- Served by runs_uuid.
+select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
+    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
+    events.data as event_data
+from runs
+join tasks on tasks.id = runs.task_id
+left join events on events.id = runs.event_id
+where runs.uuid = :uuid
+
+-- name: read_run_origin
+-- Served by the primary key.
+select due_at, event_id
+from runs
+where id = :id
+
+-- name: list_runs
+-- Served by the primary key, backwards.
+select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
+    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
+    events.data as event_data
+from runs
+join tasks on tasks.id = runs.task_id
+left join events on events.id = runs.event_id
+where runs.id < :before
+  and (cast(:state as text) is null or runs.state = :state)
+order by runs.id desc
+limit :limit
+
+-- name: list_runs_of_task
+-- Served by runs_task, backwards.
+select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
+    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
+    events.data as event_data
+from runs
+join tasks on tasks.id = runs.task_id
+left join events on events.id = runs.event_id
+where runs.task_id = :task_id
+  and runs.id < :before
+  and (cast(:state as text) is null or runs.state = :state)
+order by runs.id desc
+limit :limit
+
+-- name: read_runs_between
+-- Served by runs_task.
+select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
+    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
+    events.data as event_data
+from runs
+join tasks on tasks.id = runs.task_id
+left join events on events.id = runs.event_id
+where runs.task_id = :task_id
+  and runs.due_at between :first and :last
+order by runs.id desc
+limit :limit
+
+-- name: next_ready
+-- Served by runs_ready and deliveries_ready.
+select min(ready_at) as ready_at
+from runs
+where {state in run.claim}
+union all
+select min(ready_at) as ready_at
+from deliveries
+where {state in delivery.claim}
+
+-- === deliveries ===
+
+-- name: insert_deliveries
+insert into deliveries (
+    run_id, message_id, key_json, data, requeue, state, ready_at, attempts, errors, created_at
+)
+select rows.run_id, rows.message_id, rows.key_json, rows.data, rows.requeue, 'waiting', rows.ready_at, rows.attempts,
+    rows.errors, rows.now
+from {rows:run_id bigint, message_id uuid, key_json text, data text, requeue integer, ready_at time, attempts integer, errors text, now time}
+
+-- name: claim_deliveries
+-- Served by deliveries_ready.
+with picked as materialized (
+    select id
+    from deliveries
+    where {state in delivery.claim}
+      and ready_at <= :now
+    order by ready_at, id
+    limit :limit
+    {skip_locked}
+)
+update deliveries
+set state = {to:delivery.waiting.claim}, attempts = attempts + 1, fence = fence + 1, ready_at = :until
+where id in (select id from picked)
+returning id, run_id, message_id, key_json, data, requeue, state, reason, ready_at, attempts, fence, errors,
+    created_at, ended_at
+
+-- name: settle_deliveries
+-- Served by the primary key.
+update deliveries
+set state = rows.state,
+    reason = rows.reason,
+    ready_at = rows.ready_at,
+    attempts = rows.attempts,
+    errors = rows.errors,
+    ended_at = rows.ended_at
+from {rows:id bigint, fence bigint, state text, reason text, ready_at time, attempts integer, errors text, ended_at time}
+where deliveries.id = rows.id
+  and deliveries.fence = rows.fence
+  and {deliveries.state in delivery.confirm}
+returning deliveries.id
+
+-- name: count_settled
+-- Served by the primary key.
+update runs
+set open = runs.open - rows.closed,
+    confirmed = runs.confirmed + rows.confirmed,
+    dead = runs.dead + rows.dead,
+    dropped = runs.dropped + rows.dropped
+from {rows:id bigint, closed bigint, confirmed bigint, dead bigint, dropped bigint}
+where runs.id = rows.id
+
+-- name: cancel_deliveries
+-- Served by deliveries_run.
+update deliveries
+set state = {to:delivery.waiting.cancel}, reason = :reason, ended_at = :now, fence = fence + 1
+where run_id = :run_id
+  and {state in delivery.cancel}
+
+-- name: list_deliveries
+-- Served by deliveries_run.
+select *
+from deliveries
+where run_id = :run_id
+order by id
+limit :limit
+
+-- name: read_requeued_of_run
+-- Served by the primary key.
+select dead_letter_id
+from runs
+where id = :run_id
+
+-- === dead letters ===
+
+-- name: insert_dead_letter
+insert into dead_letters (
+    uuid, identity, kind, state, reason, task_id, task_name, task_version, run_id, run_uuid, message_id, key_json, data,
+    requeue, attempts, broker, queue, origin, body, content_type, headers, properties, cursor_text, created_at, parent_id
+)
+values (
+    :uuid, :identity, :kind, 'open', :reason, :task_id, :task_name, :task_version, :run_id, :run_uuid, :message_id,
+    :key_json, :data, :requeue, :attempts, :broker, :queue, :origin, :body, :content_type, :headers, :properties,
+    :cursor_text, :now, :parent_id
+)
+on conflict (identity) do nothing
+returning id
+
+-- name: read_parent
+-- Served by dead_letters_message.
+select id
+from dead_letters
+where message_id = :message_id
+order by id desc
+limit 1
+
+-- name: read_dead_letter
+-- Served by dead_letters_uuid.
+select *
+from dead_letters
+where uuid = :uuid
+
+-- name: read_dead_letter_by_id
+-- Served by the primary key.
+select *
+from dead_letters
+where id = :id
+
+-- name: read_dead_letter_attempts
+-- Served by the primary key.
+select attempts
+from dead_letters
+where id = :id
+
+-- name: note_attempts
+-- Served by the primary key.
+update dead_letters
+set attempts = :attempts, reason = :reason
+where id = :id
+
+-- name: list_dead_letters
+-- Served by the primary key, backwards.
+select *
+from dead_letters
+where id < :before
+  and (cast(:state as text) is null or state = :state)
+  and (cast(:task as text) is null or task_name = :task)
+order by id desc
+limit :limit
+
+-- name: group_dead_letters
+-- Served by dead_letters_open.
+select task_name, queue, reason, count(*) as count
+from dead_letters
+where {state in dead_letter.discard}
+  and state <> 'requeuing'
+group by task_name, queue, reason
+order by count(*) desc
+limit 100
+
+-- name: find_open_by_uuid
+-- Served by dead_letters_uuid.
+select id
+from dead_letters
+where uuid in {each:ids uuid}
+order by id
+
+-- name: find_open
+-- Served by dead_letters_open.
+select id
+from dead_letters
+where state in ('open', 'quarantined')
+  and (cast(:task as text) is null or task_name = :task)
+order by id
+limit :limit
+
+-- name: take_into_requeue
+-- Served by the primary key. Of two operators, one gets each dead letter.
+update dead_letters
+set state = {to:dead_letter.open.requeue}, requeue_id = :requeue_id, requeued_at = null
+where id in {each:ids bigint}
+  and {state in dead_letter.requeue}
+returning id
+
+-- name: discard_dead_letters
+-- Served by the primary key.
+update dead_letters
+set state = {to:dead_letter.open.discard}, ended_at = :now, ended_reason = :reason
+where id in {each:ids bigint}
+  and state in ('open', 'quarantined')
+returning uuid
+
+-- name: settle_requeued
+-- Served by the primary key. Each time it goes out again it has a new requeue number.
+update dead_letters
+set state = :state,
+    requeue = requeue + 1,
+    ended_reason = :reason,
+    ended_at = case when :state = 'open' then null else cast(:now as {time}) end
+where id = :id
+  and {state in dead_letter.confirm}
+returning uuid, requeue_id
+
+-- name: insert_requeue
+insert into requeues (uuid, state, rate, ask, total, actor, created_at, ready_at)
+values (:uuid, 'canary', :rate, :ask, :total, :actor, :now, :now)
+returning *
+
+-- name: size_requeue
+-- Served by the primary key.
+update requeues
+set total = :total
+where id = :id
+
+-- name: read_requeue
+-- Served by requeues_uuid.
+select *
+from requeues
+where uuid = :uuid
+
+-- name: list_requeues
+-- Served by the primary key, backwards.
+select *
+from requeues
+order by id desc
+limit :limit
+
+-- name: ready_requeues
+-- Served by requeues_ready.
+select *
+from requeues
+where state in ('canary', 'running')
+  and ready_at <= :now
+order by ready_at, id
+limit :limit
+
+-- name: next_requeue
+-- Served by requeues_ready.
+select min(ready_at) as ready_at
+from requeues
+where state in ('canary', 'running')
+
+-- name: advance_requeue
+-- Served by the primary key. The count that was seen is the token.
+update requeues
+set sent = sent + :count, state = :state, ready_at = :ready_at
+where id = :id
+  and sent = :seen
+  and state in ('canary', 'running')
+returning id
+
+-- name: next_requeued
+-- Served by dead_letters_requeuing.
+select *
+from dead_letters
+where requeue_id = :requeue_id
+  and {state in dead_letter.confirm}
+  and requeued_at is null
+order by id
+limit :limit
+
+-- name: mark_sent
+-- Served by the primary key.
+update dead_letters
+set requeued_at = :now
+where id in {each:ids bigint}
+
+-- name: count_requeued
+-- Served by the primary key.
+update requeues
+set recovered = recovered + :recovered, failed = failed + :failed, ready_at = :now
+where id = :id
+
+-- name: move_requeue
+-- Served by the primary key.
+update requeues
+set state = :state, reason = :reason, ended_at = :ended_at
+where id = :id
+  and state = :seen
+returning id
+
+-- name: release_unsent
+-- Served by dead_letters_requeuing.
+update dead_letters
+set state = {to:dead_letter.requeuing.reopen}
+where requeue_id = :requeue_id
+  and {state in dead_letter.reopen}
+  and requeued_at is null
+
+-- === watch ===
+
+-- name: beat
+-- Served by the primary key.
+insert into components (instance, name, host, pid, started_at, seen_at)
+values (:instance, :name, :host, :pid, :started_at, :now)
+on conflict (instance) do update set seen_at = excluded.seen_at
+
+-- name: leave
+-- Served by the primary key.
+delete from components
+where instance = :instance
+
+-- name: list_components
+-- All of them: a handful.
+select instance, name, host, pid, started_at, seen_at
+from components
+order by name, instance
+
+-- name: count_tasks
+select count(*) as count
+from tasks
+where {state in task.remove}
+
+-- name: count_schedules
+select state, count(*) as count
+from schedules
+group by state
+
+-- name: count_open_runs
+-- Served by runs_ready, runs_queued and runs_settling.
+select state, count(*) as count
+from runs
+where state in ('due', 'running')
+group by state
+union all
+select state, count(*) as count
+from runs
+where state = 'queued'
+group by state
+union all
+select state, count(*) as count
+from runs
+where state = 'settling'
+group by state
+
+-- name: count_deliveries
+-- Served by deliveries_ready.
+select count(*) as count
+from deliveries
+where {state in delivery.claim}
+
+-- name: count_dead_letters
+-- Served by dead_letters_open.
+select count(*) as count
+from dead_letters
+where state in ('open', 'quarantined')
+
+-- name: oldest_schedule
+-- Served by schedules_due.
+select next_at
+from schedules
+where {state in schedule.fire}
+  and next_at <= :now
+order by next_at
+limit 1
+
+-- name: oldest_run
+-- Served by runs_ready.
+select ready_at
+from runs
+where {state in run.claim}
+  and ready_at <= :now
+order by ready_at
+limit 1
+
+-- name: list_stopped
+-- Served by schedules_stopped.
+select tasks.name, schedules.reason
+from schedules
+join tasks on tasks.id = schedules.task_id
+where schedules.state = 'stopped'
+order by tasks.name
+limit :limit
+
+-- name: read_ledger
+-- Served by ledger_task.
+select first_due_at, last_due_at, count, verdict, reason, task_version
+from ledger
+where task_id = :task_id
+  and last_due_at >= :first
+  and first_due_at <= :last
+order by last_due_at desc
+limit :limit
+
+-- name: old_runs
+-- Served by runs_ended.
+select id
+from runs
+where ended_at < :before
+order by ended_at
+limit :limit
+
+-- name: delete_deliveries_of
+-- Served by deliveries_run.
+delete from deliveries
+where run_id in {each:ids bigint}
+
+-- name: delete_runs
+-- Served by the primary key.
+delete from runs
+where id in {each:ids bigint}
+
+-- name: delete_dead_letters
+-- Served by dead_letters_ended.
+delete from dead_letters
+where id in (select id from dead_letters where ended_at < :before order by ended_at limit :limit)
+returning id
+
+-- name: delete_ledger
+-- Served by ledger_created.
+delete from ledger
+where id in (select id from ledger where created_at < :before order by created_at limit :limit)
+returning id
+
+-- name: delete_audit
+-- Served by the primary key: rows are in the order of their times.
+delete from audit
+where id in (select id from audit where happened_at < :before order by id limit :limit)
+returning id
+
+-- name: delete_events
+-- Served by events_received.
+delete from events
+where id in (select id from events where received_at < :before order by received_at limit :limit)
+returning id
+
+-- name: delete_components
+-- All of them: a handful.
+delete from components
+where instance in (select instance from components where seen_at < :before limit :limit)
+returning instance
