@@ -108,7 +108,7 @@ class Bell:
         return earliest
 
 
-def ask(name: str, **parameters: Any) -> Query:
+def ask(name: str, /, **parameters: Any) -> Query:
     """Return a named statement with its parameters."""
     return Query(name, parameters)
 

@@ -84,7 +84,7 @@ def as_uuid(value: Any) -> UUID | None:
 def read_task(row: Row) -> Task:
     return Task(
         id=TaskId(row["id"]),
-        uuid=_uuid(row["uuid"]),
+        uuid=known_uuid(row["uuid"]),
         version=row["version"],
         state=row["state"],
         reason=row["reason"],
@@ -98,7 +98,7 @@ def read_schedule(row: Row) -> Schedule:
     """Return a schedule that is active: what the clock prefetches."""
     return Schedule(
         TaskId(row["task_id"]),
-        _uuid(row["task_uuid"]),
+        known_uuid(row["task_uuid"]),
         row["task_version"],
         row["version"],
         as_time(row["next_at"]),
@@ -112,7 +112,7 @@ def read_schedule(row: Row) -> Schedule:
 def read_run(row: Row) -> Run:
     return Run(
         id=RunId(row["id"]),
-        uuid=_uuid(row["uuid"]),
+        uuid=known_uuid(row["uuid"]),
         task_id=TaskId(row["task_id"]),
         task_name=row["task_name"],
         task_version=row["task_version"],
@@ -145,7 +145,7 @@ def read_delivery(row: Row) -> Delivery:
     return Delivery(
         id=DeliveryId(row["id"]),
         run_id=RunId(row["run_id"]),
-        message_id=_uuid(row["message_id"]),
+        message_id=known_uuid(row["message_id"]),
         key=read_json(row["key_json"]),
         data=read_json(row["data"]),
         requeue=row["requeue"],
@@ -169,8 +169,8 @@ def read_dead_letter(row: Row) -> DeadLetter:
         task_name=row["task_name"],
         task_version=row["task_version"],
         run_id=row["run_id"],
-        run_uuid=as_uuid(row["run_uuid"]),
-        message_id=as_uuid(row["message_id"]),
+        run_uuid=asknown_uuid(row["run_uuid"]),
+        message_id=asknown_uuid(row["message_id"]),
         key=read_json(row["key_json"]),
         data=read_json(row["data"]),
         requeue=row["requeue"],
@@ -186,7 +186,7 @@ def read_dead_letter(row: Row) -> DeadLetter:
     )
     return DeadLetter(
         id=DeadLetterId(row["id"]),
-        uuid=_uuid(row["uuid"]),
+        uuid=known_uuid(row["uuid"]),
         state=row["state"],
         what=what,
         created_at=_time(row["created_at"]),
@@ -200,7 +200,7 @@ def read_dead_letter(row: Row) -> DeadLetter:
 def read_requeue(row: Row) -> Requeue:
     return Requeue(
         id=RequeueId(row["id"]),
-        uuid=_uuid(row["uuid"]),
+        uuid=known_uuid(row["uuid"]),
         state=row["state"],
         reason=row["reason"],
         rate=row["rate"],
@@ -266,7 +266,7 @@ def _time(value: Any) -> datetime:
     return moment
 
 
-def _uuid(value: Any) -> UUID:
+def known_uuid(value: Any) -> UUID:
     known = as_uuid(value)
     assert known is not None
     return known

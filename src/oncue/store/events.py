@@ -16,12 +16,16 @@ from oncue.store.base import Steps, Wake, ask
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """A task that an event starts, as the ingest knew it: version and state are compared when the run is written."""
+    """A task that an event starts, as the ingest knew it: version and state are compared when the run is written.
+
+    `at_once` makes the run as already claimed by who takes the event in: the short path.
+    """
 
     task_id: TaskId
     task_uuid: UUID
     version: int
     state: TaskState
+    at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +38,29 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
+class MadeRun:
+    """A run that an event made; `at_once` where this process holds it."""
+
+    task_id: TaskId
+    id: RunId
+    uuid: UUID
+    at_once: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Accepted:
-    """What became of one event. `runs` are those that this transaction made: (task, run id, run uuid)."""
+    """What became of one event, with the runs that this transaction made of it."""
 
     verdict: Literal["accepted", "duplicate", "conflict"]
-    runs: tuple[tuple[TaskId, RunId, UUID], ...] = ()
+    runs: tuple[MadeRun, ...] = ()
 
 
 class Stale(Exception):
     """A task changed since the ingest looked: nothing was written; look again and repeat."""
 
 
-def accept(incoming: Sequence[Incoming], *, now: datetime, lease: datetime | None) -> Steps[list[Accepted]]:
-    """Take in a batch of events. With a `lease` their runs are made as already claimed until then: the short path.
+def accept(incoming: Sequence[Incoming], *, now: datetime, until: datetime) -> Steps[list[Accepted]]:
+    """Take in a batch of events. Runs of the short path are made as already claimed, until `until`.
 
     An event that was known answers `duplicate`, or `conflict` where its content differs. For a task that is paused
     the ledger says so instead of a run. Raises Stale.
@@ -56,8 +70,8 @@ def accept(incoming: Sequence[Incoming], *, now: datetime, lease: datetime | Non
         first.setdefault((one.event.source, one.event.id), one)
     rows = yield ask("insert_events", rows=[_event(one, now) for one in first.values()])
     ids = {(row["source"], row["event_id"]): row["id"] for row in rows}
-    runs = yield from _make_runs([one for key, one in first.items() if key in ids], ids, now=now, lease=lease)
-    digests = yield from _known(incoming, first, ids)
+    runs = yield from _make_runs([one for key, one in first.items() if key in ids], ids, now=now, until=until)
+    digests = yield from _known(first, ids)
     answers: list[Accepted] = []
     for one in incoming:
         key = (one.event.source, one.event.id)
@@ -75,10 +89,11 @@ def _event(one: Incoming, now: datetime) -> tuple[object, ...]:
 
 
 def _make_runs(
-    new: Sequence[Incoming], ids: dict[tuple[str, str], int], *, now: datetime, lease: datetime | None
-) -> Steps[dict[tuple[str, str], list[tuple[TaskId, RunId, UUID]]]]:
+    new: Sequence[Incoming], ids: dict[tuple[str, str], int], *, now: datetime, until: datetime
+) -> Steps[dict[tuple[str, str], list[MadeRun]]]:
     wanted: dict[UUID, tuple[tuple[str, str], TaskId]] = {}
-    rows, passed_over = [], []
+    rows: dict[bool, list[tuple[object, ...]]] = {False: [], True: []}
+    passed_over: list[tuple[object, ...]] = []
     for one in new:
         key = (one.event.source, one.event.id)
         cause = identity.event_cause(*key)
@@ -89,29 +104,27 @@ def _make_runs(
                 continue
             uuid = identity.run_uuid(match.task_uuid, cause)
             wanted[uuid] = (key, match.task_id)
-            rows.append((uuid, match.task_id, match.version, cause, ids[key]))
+            rows[match.at_once].append((uuid, match.task_id, match.version, cause, ids[key]))
     if passed_over:
         yield ask("insert_ledger", rows=passed_over)
-    if not rows:
-        return {}
-    name = "insert_event_runs" if lease is None else "insert_claimed_runs"
-    made = yield ask(name, rows=rows, now=now, until=lease or now)
-    if len(made) < len(rows):
+    claimed = (yield ask("insert_claimed_runs", rows=rows[True], now=now, until=until)) if rows[True] else []
+    due = (yield ask("insert_event_runs", rows=rows[False], now=now)) if rows[False] else []
+    if len(claimed) + len(due) < len(wanted):
         raise Stale
-    runs: dict[tuple[str, str], list[tuple[TaskId, RunId, UUID]]] = {}
-    for row in made:
-        uuid = codec.as_uuid(row["uuid"])
-        assert uuid is not None
-        key, task_id = wanted[uuid]
-        runs.setdefault(key, []).append((task_id, RunId(row["id"]), uuid))
-    if lease is None:
+    if due:
         yield Wake("dispatcher", now)
-    yield Change("run", "", "due", facts={"count": len(made)})
+    if wanted:
+        yield Change("run", "", "due", facts={"count": len(wanted)})
+    runs: dict[tuple[str, str], list[MadeRun]] = {}
+    for row, at_once in [*((row, True) for row in claimed), *((row, False) for row in due)]:
+        uuid = codec.known_uuid(row["uuid"])
+        key, task_id = wanted[uuid]
+        runs.setdefault(key, []).append(MadeRun(task_id, RunId(row["id"]), uuid, at_once))
     return runs
 
 
 def _known(
-    incoming: Sequence[Incoming], first: dict[tuple[str, str], Incoming], ids: dict[tuple[str, str], int]
+    first: dict[tuple[str, str], Incoming], ids: dict[tuple[str, str], int]
 ) -> Steps[dict[tuple[str, str], str]]:
     """Return the digests of the events that were known before this batch, or earlier in it."""
     digests = {key: one.digest for key, one in first.items() if key in ids}

@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID, uuid4
 
 from oncue.errors import Conflict, NotFound
-from oncue.model import Change, DeadLetter, DeadLetterId, NewDeadLetter, Requeue, RequeueState
+from oncue.model import Change, DeadLetter, DeadLetterId, NewDeadLetter, Requeue, RequeueId, RequeueState
 from oncue.rules import identity
 from oncue.store import codec
 from oncue.store.base import Steps, Wake, ask
@@ -116,6 +116,11 @@ def read_requeue(uuid: UUID) -> Steps[Requeue]:
     rows = yield ask("read_requeue", uuid=uuid)
     if not rows:
         raise NotFound(f"no requeue {uuid}. `oncue failures requeues` lists them.")
+    return codec.read_requeue(rows[0])
+
+
+def requeue_by_id(requeue_id: RequeueId) -> Steps[Requeue]:
+    rows = yield ask("read_requeue_by_id", id=requeue_id)
     return codec.read_requeue(rows[0])
 
 

@@ -25,6 +25,11 @@ join definitions on definitions.task_id = tasks.id and definitions.version = tas
 where {tasks.state in task.remove}
 order by tasks.name
 
+-- name: read_fingerprint
+-- Changes whenever a task does. All tasks: a handful of pages.
+select count(*) as count, max(changed_at) as changed_at
+from tasks
+
 -- name: list_task_names
 -- For an error's remedy.
 select name
@@ -205,7 +210,7 @@ join {rows:source text, event_id text} on events.source = rows.source and events
 -- name: insert_event_runs
 -- Version and pause of the task are compared in the statement that writes. Served by the primary key of tasks.
 insert into runs (uuid, task_id, task_version, cause, due_at, asked_at, ready_at, state, event_id)
-select rows.uuid, rows.task_id, rows.task_version, rows.cause, :now, :now, :until, 'due', rows.event_id
+select rows.uuid, rows.task_id, rows.task_version, rows.cause, :now, :now, :now, 'due', rows.event_id
 from {rows:uuid uuid, task_id bigint, task_version integer, cause text, event_id bigint}
 join tasks on tasks.id = rows.task_id and tasks.version = rows.task_version and tasks.state = 'active'
 where true
@@ -666,6 +671,12 @@ where id = :id
 select *
 from requeues
 where uuid = :uuid
+
+-- name: read_requeue_by_id
+-- Served by the primary key.
+select *
+from requeues
+where id = :id
 
 -- name: list_requeues
 -- Served by the primary key, backwards.

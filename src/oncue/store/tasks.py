@@ -9,7 +9,7 @@ from typing import Literal
 from uuid import uuid4
 
 from oncue.errors import Conflict, NotFound
-from oncue.model import Change, Definition, Json, Schedule, Task, TaskId, Timing
+from oncue.model import Change, Definition, Json, Schedule, ScheduleState, Task, TaskId, Timing
 from oncue.rules import firing, times
 from oncue.store import codec
 from oncue.store.base import Steps, Wake, ask
@@ -75,7 +75,7 @@ def _change(old: Task, definition: Definition, *, now: datetime) -> Steps[Applie
     elif schedule is None or codec.read_timing(schedule.timing).schedule != definition.schedule:
         timing = codec.write_timing(_timing(definition, definition.schedule, anchor=now))
         last = schedule.last_due_at if schedule else None
-        state = "paused" if old.state == "paused" else "active"
+        state: ScheduleState = "paused" if old.state == "paused" else "active"
         version_seen = schedule.version + 1 if schedule else 1
         fresh = Schedule(old.id, old.uuid, version, version_seen, None, last, timing, state)
         yield from _write_schedule(fresh, now=now)
@@ -209,6 +209,12 @@ def every() -> Steps[list[Task]]:
     """Return all tasks that are not removed, by name."""
     rows = yield ask("list_tasks")
     return [codec.read_task(row) for row in rows]
+
+
+def fingerprint() -> Steps[tuple[int, datetime | None]]:
+    """Return something that differs whenever a task was created, changed, paused, resumed or removed."""
+    rows = yield ask("read_fingerprint")
+    return rows[0]["count"], codec.as_time(rows[0]["changed_at"])
 
 
 def schedules() -> Steps[dict[TaskId, Schedule]]:
