@@ -284,10 +284,14 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Entities that were resolved together; `cursor` is where the next page starts, None after the last."""
+    """Entities that were resolved together; `cursor` is where the next page starts, None after the last.
+
+    `rejected` are rows that cannot become messages, by key and reason: they are dead letters, and stop nobody else.
+    """
 
     entities: tuple[Entity, ...]
     cursor: str | None
+    rejected: tuple[tuple[Key, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,12 @@ class Committed:
 
 
 class Database(Protocol):
-    """One kind of database: runs verbs, and carries notices between processes."""
+    """One kind of database: runs verbs, and carries notices between processes.
+
+    `has_own_clock` is False where the time is the host's.
+    """
+
+    has_own_clock: bool
 
     async def write(self, steps: Callable[[], Steps[Any]]) -> Committed:
         """Run a verb in one transaction, again from the start after a deadlock. Raises StoreUnavailable."""

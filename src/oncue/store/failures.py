@@ -195,16 +195,26 @@ def settle_stranger(letter: DeadLetter, *, error: str | None, now: datetime) -> 
         yield Change("dead_letter", str(letter.uuid), state, error or reason)
 
 
-def move_requeue(made: Requeue, state: RequeueState, *, reason: str | None, now: datetime) -> Steps[bool]:
+def move_requeue(
+    made: Requeue, state: RequeueState, *, reason: str | None, ready_at: datetime, now: datetime
+) -> Steps[bool]:
     """Move a requeue; one that ends gives back what it has not sent. Answer False where it has moved already."""
     over = state in ("done", "stopped", "cancelled")
+    ended_at = now if over else None
     rows = yield ask(
-        "move_requeue", id=made.id, seen=made.state, state=state, reason=reason, ended_at=now if over else None, now=now
+        "move_requeue",
+        id=made.id,
+        seen=made.state,
+        state=state,
+        reason=reason,
+        ready_at=ready_at,
+        ended_at=ended_at,
     )
     if not rows:
         return False
     if over:
         yield ask("release_unsent", requeue_id=made.id)
-    yield Change("requeue", str(made.uuid), state, reason)
-    yield Wake("failures", now)
+    if state != made.state:
+        yield Change("requeue", str(made.uuid), state, reason)
+    yield Wake("failures", ready_at)
     return True

@@ -46,6 +46,8 @@ GONE = (
 class PostgresDatabase:
     """Runs verbs on PostgreSQL. Connects on first use, and again after each loss."""
 
+    has_own_clock = True
+
     def __init__(self, url: str, *, connections: int = 8) -> None:
         self._url, self._options = _read_url(url)
         self._connections = connections

@@ -734,7 +734,7 @@ where id = :id
 -- name: move_requeue
 -- Served by the primary key.
 update requeues
-set state = :state, reason = :reason, ended_at = :ended_at
+set state = :state, reason = :reason, ready_at = :ready_at, ended_at = :ended_at
 where id = :id
   and state = :seen
 returning id

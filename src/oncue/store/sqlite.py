@@ -26,6 +26,8 @@ NOTICE_SECONDS = 0.05
 class SqliteDatabase:
     """Runs verbs on a SQLite file. `busy` is how long a write waits for another process, in seconds."""
 
+    has_own_clock = False
+
     def __init__(self, path: str, *, busy: float = 5.0) -> None:
         self._path = path
         self._busy = busy
