@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
 
 import structlog
 
@@ -119,11 +120,7 @@ class Failures:
             properties=message.properties,
         )
 
-    async def _find_run(self, uuid: object) -> Run | None:
-        from uuid import UUID
-
-        if not isinstance(uuid, UUID):
-            return None
+    async def _find_run(self, uuid: UUID) -> Run | None:
         try:
             return await self._store.read(runs.read, uuid)
         except NotFound:
