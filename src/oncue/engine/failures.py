@@ -92,7 +92,8 @@ class Failures:
 
     async def _capture(self, message: DeadMessage) -> NewDeadLetter:
         """Return a dead message with all the context that its headers lead to; strangers go by their bytes."""
-        address = read_address(message.headers)
+        traced = read_address(message.headers)
+        address, key = traced if traced is not None else (None, None)
         run = await self._find_run(address.run_uuid) if address is not None else None
         message_id = address.message_id if address is not None else None
         requeue = address.requeue if address is not None else 0
@@ -108,7 +109,7 @@ class Failures:
             run_id=run.id if run else None,
             run_uuid=run.uuid if run else None,
             message_id=message_id,
-            key=address.key if address is not None else None,
+            key=key,
             requeue=requeue,
             attempts=(Attempt(self._now(), message.reason),),
             broker=message.broker,
