@@ -1,6 +1,6 @@
 """Confirmed publishing to RabbitMQ, by client: persistent, mandatory, confirms gathered a page at a time.
 
-This bench chose the client of `oncue.adapters.brokers.amqp`. Absolute figures are the machine's; compare within one run.
+This bench chose the client of `oncue.adapters.brokers.amqp`. Figures are the machine's: compare within one run.
 """
 
 from __future__ import annotations
