@@ -118,7 +118,7 @@ class AmqpBroker:
         if ended_by is None:
             return
         if not is_refusal(ended_by):
-            page.end(Unknown(f'broker "{self._name}": connection lost: {self._writing.explain(ended_by)}'))
+            page.end(Unknown(f'broker "{self._name}": {self._writing.explain(ended_by)}'))
         elif not is_refusal(ended_by, 406):
             page.end(Refused(f'broker "{self._name}": {self._writing.explain(ended_by)}'))
         elif len(page.messages) == 1:

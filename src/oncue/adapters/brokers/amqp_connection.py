@@ -33,8 +33,8 @@ class AmqpConnection:
         self._name = name
         self._url = url
         self._within = within
-        self._parameters = read_url(name, url, purpose=purpose)
-        self._opening = asyncio.Lock()
+        self._parameters = read_url(name, url, purpose=purpose, within=within)
+        self._opening: asyncio.Future[Any] | None = None
         self._connection: Any = None
         self._blocked: str | None = None
         self._unblocked = asyncio.Event()
@@ -90,6 +90,8 @@ class AmqpConnection:
 
     async def close(self) -> None:
         """Say farewell and close, or cut the connection when no answer comes in time."""
+        if self._opening is not None:
+            await asyncio.wait({self._opening}, timeout=self._within)  # an attempt under way cannot be called off
         connection = self._connection
         if connection is None or connection.is_closed:
             return
@@ -105,36 +107,35 @@ class AmqpConnection:
             self.drop(connection, "closed")
 
     def explain(self, error: BaseException) -> str:
-        """Return an error's own words, on one line and without credentials."""
-        return hide_credentials(words_of(error), self._url)
+        """Return what ended a channel, on one line and without credentials: the broker's words, or how it was lost."""
+        words = self._hide(words_of(error))
+        return words if is_refusal(error) else f"connection lost: {words}"
 
     async def _open(self) -> Any:
-        async with self._opening:
-            if self._connection is not None and self._connection.is_open:
-                return self._connection
-            opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            connection = AsyncioConnection(
+        """Return the open connection. All who ask meanwhile share one attempt, which outlives any of them."""
+        if self._connection is not None and self._connection.is_open:
+            return self._connection
+        if self._opening is None or self._opening.done():
+            opening = self._opening = asyncio.get_running_loop().create_future()
+            AsyncioConnection(
                 self._parameters,
-                on_open_callback=lambda connection: settle(opened, connection),
-                on_open_error_callback=lambda _, error: fail(opened, error),
+                on_open_callback=lambda connection: self._on_open(connection, opening),
+                on_open_error_callback=lambda _, error: fail(opening, error),
                 on_close_callback=lambda connection, _: self._forget(connection),
             )
-            try:
-                await opened
-            except asyncio.CancelledError:
-                if not (connection.is_closing or connection.is_closed):
-                    connection.close()
-                raise
-            connection.add_on_connection_blocked_callback(self._on_blocked)
-            connection.add_on_connection_unblocked_callback(self._on_unblocked)
-            self._connection, self._blocked = connection, None
-            return connection
+        return await asyncio.shield(self._opening)
+
+    def _on_open(self, connection: Any, opening: asyncio.Future[Any]) -> None:
+        connection.add_on_connection_blocked_callback(self._on_blocked)
+        connection.add_on_connection_unblocked_callback(self._on_unblocked)
+        self._connection, self._blocked = connection, None
+        settle(opening, connection)
 
     def _failure(self, error: BaseException, connection: Any) -> AdapterError:
         """Return what to raise for an error, cutting a connection that did not answer (unless it is only blocked)."""
         where = f"{self._parameters.host}:{self._parameters.port}"
         if connection is None and not isinstance(error, TimeoutError):
-            return AdapterError(f'broker "{self._name}": no connection to {where}: {self.explain(error)}')
+            return AdapterError(f'broker "{self._name}": no connection to {where}: {self._hide(words_of(error))}')
         if not isinstance(error, TimeoutError):
             return AdapterError(f'broker "{self._name}": {self.explain(error)}')
         if self._blocked is not None:
@@ -142,6 +143,14 @@ class AmqpConnection:
         if connection is not None:
             self.drop(connection, "it does not answer")
         return AdapterError(f'broker "{self._name}": no answer from {where} within {self._within:g} s')
+
+    def _hide(self, text: str) -> str:
+        """Return `text` without this connection's password, and without any user and password before an @."""
+        password = urlsplit(self._url).password or ""
+        for secret in sorted({password, unquote(password)}, key=len, reverse=True):
+            if len(secret) > 3:
+                text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
+        return re.sub(r"//[^/@\s]+@", "//***@", text)
 
     def _forget(self, connection: Any) -> None:
         if connection is self._connection:
@@ -171,7 +180,7 @@ def fail(future: asyncio.Future[Any], error: BaseException) -> None:
         future.exception()  # marks it as seen: nobody may be waiting any more
 
 
-def read_url(name: str, url: str, *, purpose: str) -> Any:
+def read_url(name: str, url: str, *, purpose: str, within: float) -> Any:
     """Return pika's parameters of a URL. Raises ConfigError, which does not repeat it: it holds a password."""
     try:
         if urlsplit(url).scheme not in ("amqp", "amqps"):
@@ -182,6 +191,7 @@ def read_url(name: str, url: str, *, purpose: str) -> Any:
             f"[broker.{name}] url cannot be read. Write amqp://user:password@host:port/vhost, with special characters "
             "percent-encoded (amqps:// for TLS)."
         ) from None
+    parameters.socket_timeout = parameters.stack_timeout = within
     parameters.client_properties = {"connection_name": f"oncue {name} ({purpose})"}
     return parameters
 
@@ -203,15 +213,6 @@ def words_of(error: BaseException) -> str:
         text = " ".join(str(part) for part in error.args if part) or type(error).__name__
     text = re.sub(r"^\w+: \((\d{3})\) '(.*)'$", r"\1 \2", text)  # pika gives some of its errors as another one's repr
     return " ".join(text.split())
-
-
-def hide_credentials(text: str, url: str) -> str:
-    """Return `text` without the password of `url`, and without any user and password before an @."""
-    password = urlsplit(url).password or ""
-    for secret in sorted({password, unquote(password)}, key=len, reverse=True):
-        if len(secret) > 3:
-            text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
-    return re.sub(r"//[^/@\s]+@", "//***@", text)
 
 
 def _inner(error: BaseException) -> BaseException | None:

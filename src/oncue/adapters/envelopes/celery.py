@@ -27,8 +27,8 @@ class CeleryEnvelope:
         """Return the message. Raises TargetError if the target names no Celery task, or it cannot be written."""
         if isinstance(target, HttpTarget) or not target.task:
             raise TargetError(
-                f'task "{address.task_name}": the celery envelope goes to a broker, and needs the name of the worker\'s '
-                'task. Write target = { broker = "…", queue = "…", envelope = "celery", task = "package.module.name" }.'
+                f'task "{address.task_name}": the celery envelope goes to a broker and needs the worker\'s name of '
+                'its task. Write target = { broker = "…", queue = "…", envelope = "celery", task = "module.function" }.'
             )
         id = str(address.message_id)
         return Message(
