@@ -24,7 +24,7 @@ __all__ = ["AmqpBroker", "without_deaths"]
 PAGE = 1_000  # messages in flight on one channel
 CHANNELS = 64  # that publish at the same time; more publishers wait for one of them
 PREFETCH = 100  # dead letters on their way that are not yet acknowledged
-BREATH = 50  # messages written before others on the loop get their turn
+BREATH = 20  # messages written before others on the loop get their turn
 CONFIRMED = Confirmed()
 UNWRITABLE = (AMQPError, ValueError, TypeError, OverflowError, AssertionError, struct.error)
 

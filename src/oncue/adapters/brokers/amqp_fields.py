@@ -43,7 +43,10 @@ def write_properties(message: Message) -> Any:
     return pika.BasicProperties(
         content_type=message.content_type or None,
         delivery_mode=2,
-        headers=to_amqp(dict(message.headers)),
+        headers={
+            name: to_amqp(value) if isinstance(value, dict | list | tuple) else value
+            for name, value in message.headers.items()
+        },
         **{"message_id": str(message.id), **chosen},
     )
 
@@ -79,10 +82,10 @@ def without_deaths(headers: Mapping[str, Any]) -> dict[str, Any]:
 
 def to_amqp(value: Any) -> Any:
     """Return what `to_plain` made plain in its AMQP type again."""
-    if isinstance(value, list | tuple):
-        return [to_amqp(item) for item in value]
-    if not isinstance(value, dict):
+    if not isinstance(value, dict | list | tuple):
         return value
+    if not isinstance(value, dict):
+        return [to_amqp(item) for item in value]
     match value:
         case {"$timestamp": int(seconds)} if len(value) == 1:
             return datetime.fromtimestamp(seconds, UTC)
