@@ -108,4 +108,6 @@ def to_plain(value: Any) -> Any:
         return {"$bytes": base64.b64encode(value).decode()}
     if isinstance(value, Decimal):
         return {"$decimal": str(value)}
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)  # pika reads large ones as a type of its own
     return value
