@@ -6,18 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
+import kombu
 import pytest
 
 pytest.register_assert_rewrite("oncue.testing.conformance")
 
-from tests.adapters.rabbit import Proxy, RabbitRig  # noqa: E402
-
 from oncue.adapters.brokers.amqp import AmqpBroker, without_deaths  # noqa: E402
+from oncue.adapters.brokers.amqp_connection import read_url  # noqa: E402
 from oncue.adapters.brokers.amqp_fields import Death, read_death, to_amqp, to_plain  # noqa: E402
 from oncue.errors import AdapterError, ConfigError  # noqa: E402
 from oncue.model import BrokerTarget, Confirmed, Message, Refused, Unknown, Unreachable  # noqa: E402
 from oncue.testing.conformance.brokers import BrokerConformance, consume, make_message  # noqa: E402
 from oncue.testing.conformance.waiting import until  # noqa: E402
+
+from .rabbit import Proxy, RabbitRig  # noqa: E402
 
 pytestmark = pytest.mark.anyio
 
@@ -143,6 +145,16 @@ def test_a_url_that_cannot_be_read_is_not_repeated(url: str):
     with pytest.raises(ConfigError, match=r"\[broker.main\] url") as caught:
         AmqpBroker("main", url)
     assert "secret-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "vhost"), [("", "/"), ("/", "/"), ("//", "/"), ("/%2f", "/"), ("/team", "team"), ("//team", "/team")]
+)
+def test_a_virtual_host_is_read_as_celery_reads_it(path: str, vhost: str):
+    url = f"amqp://guest:guest@localhost{path}"
+
+    assert read_url("main", url, purpose="test", within=1).virtual_host == vhost
+    assert (kombu.Connection(url).virtual_host or "/") == vhost
 
 
 async def test_a_broker_that_blocks_publishers_is_unreachable_until_it_takes_messages_again(rig: RabbitRig):

@@ -100,8 +100,8 @@ class AmqpBroker:
         return int(declared.method.message_count)
 
     async def close(self) -> None:
-        await self._writing.close()
-        await self._reading.close()
+        """Close both connections; acknowledgements are sent first. Pages in flight end as unknown."""
+        await asyncio.gather(self._writing.close(), self._reading.close())
 
     async def _carry(self, page: _Page) -> None:
         """Bring a page to the broker and wait until all of it is answered. Raises AdapterError if nothing was sent."""
@@ -203,12 +203,12 @@ class _ConfirmingChannel:
         self._page, self._by_message_id = page, {}
         page.connection = self.channel.connection
         frame_size = page.connection.params.frame_max
-        for index, message in enumerate(page.messages):
+        for index in range(len(page.messages)):
             if index % BREATH == BREATH - 1:
                 await asyncio.sleep(0)
             if not self.channel.is_open:
                 break
-            self._write(page, index, message, frame_size=frame_size)
+            self._write(page, index, frame_size=frame_size)
         while self._open and self._closed_by is None:
             self._over.clear()
             await self._over.wait()
@@ -228,8 +228,8 @@ class _ConfirmingChannel:
         if not self._open:
             self._over.set()
 
-    def _write(self, page: _Page, index: int, message: Message, *, frame_size: int) -> None:
-        target = page.target
+    def _write(self, page: _Page, index: int, *, frame_size: int) -> None:
+        message, target = page.messages[index], page.target
         try:
             properties = write_properties(message)
             if _may_exceed(message, frame_size // 8) and len(b"".join(properties.encode())) > frame_size - 512:

@@ -6,6 +6,7 @@ Chosen for its speed in confirmed publishing (`benchmarks/amqp.py`); `amqp.py` i
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,10 @@ from pika.exceptions import AMQPError, ChannelClosedByBroker, ConnectionClosed  
 from oncue.errors import AdapterError, ConfigError
 
 FAILURES = (AMQPError, AMQPConnectorException, OSError)
+FAREWELL = 2.0  # seconds
+
+# pika logs what we answer for; without this, a process that has set up no logging would see it on its stderr.
+logging.getLogger("pika").addHandler(logging.NullHandler())
 
 
 class AmqpConnection:
@@ -95,11 +100,14 @@ class AmqpConnection:
         connection = self._connection
         if connection is None or connection.is_closed:
             return
+        if self._blocked is not None:
+            self.drop(connection, "closed while blocked")  # the broker would not read a farewell
+            return
         self._forget(connection)
         closed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         connection.add_on_close_callback(lambda *_: settle(closed, None))
         try:
-            async with asyncio.timeout(self._within):
+            async with asyncio.timeout(FAREWELL):
                 if connection.is_open:
                     connection.close()
                 await closed
@@ -191,6 +199,8 @@ def read_url(name: str, url: str, *, purpose: str, within: float) -> Any:
             f"[broker.{name}] url cannot be read. Write amqp://user:password@host:port/vhost, with special characters "
             "percent-encoded (amqps:// for TLS)."
         ) from None
+    # As Celery reads it: `//` at the end is the virtual host `/`, which pika takes for one without a name.
+    parameters.virtual_host = unquote(urlsplit(url).path[1:]) or "/"
     parameters.socket_timeout = parameters.stack_timeout = within
     parameters.client_properties = {"connection_name": f"oncue {name} ({purpose})"}
     return parameters
