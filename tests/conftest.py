@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tests import missing, services
+from tests.processes import StartProcess, processes
 
 
 def pytest_configure() -> None:
@@ -89,3 +90,10 @@ def redis_url() -> str:
 def nats_url() -> str:
     """NATS, shared with others: use unique names."""
     return services.nats()
+
+
+@pytest.fixture
+def start_process(tmp_path: Path) -> Iterator[StartProcess]:
+    """Return a function that starts a child process; all of them are gone when the test ends."""
+    with processes(tmp_path) as start:
+        yield start
