@@ -30,14 +30,14 @@ clean:
 
 $(VENV)/.core: pyproject.toml | $(BIN)/python
 	@echo "Installing Oncue into $(VENV) (once; about a minute) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable .
 	@touch $@
 
 # Dependency groups need pip 25.1.
 $(VENV)/.all: pyproject.toml | $(BIN)/python
 	@echo "Installing Oncue with all extras and the tools for its tests into $(VENV) (once; some minutes) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[all]" --group test --group check
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check "pip>=25.1"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".[all]" --group test --group check
 	@touch $@ $(VENV)/.core
 
 $(BIN)/python:
