@@ -1,4 +1,4 @@
-"""All moves of all state machines: `(state, move) -> state`. SQL and engine know no other; the docs draw them from here.
+"""All moves of all state machines: `(state, move) -> state`. SQL and engine know no other; docs draw them from here.
 
 The sets below name the states that statements ask for: `store/sql.py` writes them into SQL as literals.
 """

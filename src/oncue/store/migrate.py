@@ -1,4 +1,4 @@
-"""Brings a store's schema up to date: numbered files, never edited, each in a transaction, safe when two migrate at once.
+"""Brings a store's schema up to date: numbered files, never edited, in one transaction, safe when two migrate at once.
 
 A file whose first line is `-- breaking` ends older processes: they refuse a store that is ahead of them by one.
 """
@@ -15,7 +15,11 @@ from oncue.errors import SchemaError
 from oncue.store import sql
 
 LOCK = 0x6F6E637565  # "oncue"
-LEDGER = "create table if not exists schema_versions (number integer primary key, name text not null, digest text, breaking integer not null)"
+LEDGER = """
+create table if not exists schema_versions (
+    number integer primary key, name text not null, digest text, breaking integer not null
+)
+"""
 SEEN = "select number, name, digest, breaking from schema_versions order by number"
 
 

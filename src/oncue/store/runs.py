@@ -98,7 +98,7 @@ def renew(run: Run, *, until: datetime) -> Steps[str | Lost | None]:
 
 
 def checkpoint(run: Run, progress: Progress, *, now: datetime, until: datetime) -> Steps[RunState | Lost]:
-    """Write one page under the fence: cursor, counts, open deliveries, dead letters. Answer the run's state after it."""
+    """Write one page under the fence: cursor, counts, deliveries, dead letters. Answer the run's state after it."""
     rows = yield ask(
         "checkpoint_run",
         id=run.id,
