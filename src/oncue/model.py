@@ -160,12 +160,16 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What the clock needs of a definition: kept as text beside the schedule, read once per distinct text."""
+    """What the clock needs of a definition: kept as text beside the schedule, read once per distinct text.
+
+    `name` is what `H` in a cron text is hashed from; like the anchor it stays as it was when the trigger was first applied.
+    """
 
     schedule: Json
     anchor: datetime
     misfire: Misfire
     overlap: Overlap
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
