@@ -162,7 +162,7 @@ class Task:
 class Timing:
     """What the clock needs of a definition: kept as text beside the schedule, read once per distinct text.
 
-    `name` is what `H` in a cron text is hashed from; like the anchor it stays as it was when the trigger was first applied.
+    `name` is what `H` in a cron text is hashed from: like the anchor, it stays as it was when the trigger was written.
     """
 
     schedule: Json
