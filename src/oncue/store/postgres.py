@@ -145,10 +145,16 @@ class PostgresDatabase:
 
     async def _speak(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         """Say what there is to say, until it is time for the next echo."""
-        is_time = asyncio.Event()
-        bell = asyncio.get_running_loop().call_later(ECHO_SECONDS, lambda: (is_time.set(), self._to_say.set()))
+        is_over = False
+
+        def ring() -> None:
+            nonlocal is_over
+            is_over = True
+            self._to_say.set()
+
+        bell = asyncio.get_running_loop().call_later(ECHO_SECONDS, ring)
         try:
-            while not is_time.is_set():
+            while not is_over:
                 await self._to_say.wait()
                 await self._say(connection)
         finally:
