@@ -1,11 +1,10 @@
-"""Oncue as users hold it in Python: one store, one configuration, and the verbs. Also what every executable is made of."""
+"""Oncue as users hold it in Python: one store, one configuration, and the verbs. Executables are made of it too."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Self
 from uuid import UUID, uuid4
