@@ -160,12 +160,16 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What the clock needs of a definition: kept as text beside the schedule, read once per distinct text."""
+    """What the clock needs of a definition: kept as text beside the schedule, read once per distinct text.
+
+    `name` is what `H` in a cron text is hashed from: like the anchor, it stays as it was when the trigger was written.
+    """
 
     schedule: Json
     anchor: datetime
     misfire: Misfire
     overlap: Overlap
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,10 +288,14 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Entities that were resolved together; `cursor` is where the next page starts, None after the last."""
+    """Entities that were resolved together; `cursor` is where the next page starts, None after the last.
+
+    `rejected` are rows that cannot become messages, by key and reason: they are dead letters, and stop nobody else.
+    """
 
     entities: tuple[Entity, ...]
     cursor: str | None
+    rejected: tuple[tuple[Key, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,160 @@
+"""Oncue as users hold it in Python: one store, one configuration, and the verbs. Executables are made of it too."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Self
+from uuid import UUID, uuid4
+
+from oncue.adapters.registry import Adapters
+from oncue.config import Config
+from oncue.engine.clock import Clock
+from oncue.engine.dispatcher import Dispatcher, Limits
+from oncue.engine.failures import Failures
+from oncue.engine.handover import Handover
+from oncue.engine.ingest import Ingest
+from oncue.engine.loop import Component, Loop
+from oncue.engine.watch import Watch
+from oncue.errors import ConfigError
+from oncue.model import Definition, Event, Task
+from oncue.observe.log import tell_changes
+from oncue.observe.metrics import Metrics
+from oncue.store import runs, tasks
+from oncue.store.base import Database, Store
+from oncue.store.events import Accepted
+from oncue.store.tasks import Applied
+from oncue.taskfile import check_references
+
+ENGINE = ("clock", "ingest", "dispatcher", "failures", "watch")
+
+
+class Oncue:
+    """An Oncue over one store. `async with app:` opens the store and migrates it where that is safe."""
+
+    def __init__(self, config: Config | str = "sqlite:///oncue.db") -> None:
+        self.config = Config(store=config) if isinstance(config, str) else config
+        self.store = Store(open_database(self.config.store))
+        self.adapters = Adapters(self.config)
+        self.loop = Loop(self.store)
+        self.metrics = Metrics()
+        self.store.listeners += [tell_changes, self.metrics.count]
+        dispatcher = self.config.dispatcher
+        self._handover = Handover(
+            self.store,
+            self.adapters,
+            now=self.loop.now,
+            page=dispatcher.page,
+            resolve_timeout=dispatcher.resolve_timeout,
+        )
+        self.ingest = Ingest(
+            self.store,
+            self._handover,
+            now=self.loop.now,
+            lease=dispatcher.lease,
+            in_flight=self.config.ingest.in_flight,
+        )
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Check the schema; a SQLite store is brought up to date, a PostgreSQL store must be (`oncue migrate`)."""
+        await self.store.database.migrate(only_check=self.store.database.has_own_clock)
+
+    async def close(self) -> None:
+        await self.adapters.close()
+        await self.store.close()
+
+    def component(self, name: str) -> Component:
+        """Return one of the engine's components over this store."""
+        config, store, now = self.config, self.store, self.loop.now
+        match name:
+            case "clock":
+                return Clock(store, batch=config.clock.batch, ahead=config.clock.ahead)
+            case "ingest":
+                return self.ingest
+            case "dispatcher":
+                limits = Limits(config.dispatcher.lease, config.dispatcher.runs, config.dispatcher.deliveries)
+                return Dispatcher(store, self._handover, now=now, limits=limits)
+            case "failures":
+                queues = [(name, queue) for name, broker in config.broker.items() for queue in broker.dead_letters]
+                return Failures(store, self.adapters, now=now, queues=queues)
+            case "watch":
+                watch = config.watch
+                return Watch(
+                    store, every=watch.every, overdue=watch.overdue, retention=watch.retention, seen=self.metrics.see
+                )
+        raise ConfigError(f'no component "{name}". Known components: {", ".join(ENGINE)}.')
+
+    async def run(self, names: Sequence[str] = ENGINE) -> None:
+        """Run components until `loop.stop()` is called, then drain them."""
+        components = [self.component(name) for name in names]
+        await self.loop.run(components, drain=self.config.dispatcher.drain)
+
+    @asynccontextmanager
+    async def running(self, names: Sequence[str] = ENGINE) -> AsyncIterator[Self]:
+        """Run components beside the caller: `async with app.running(): ...`."""
+        task = asyncio.create_task(self.run(names))
+        try:
+            yield self
+        finally:
+            self.loop.stop()
+            await task
+
+    async def now(self) -> datetime:
+        """Return the store's time."""
+        from oncue import wall
+        from oncue.store import schedules
+
+        return await self.store.write(schedules.read_clock, wall.now())
+
+    async def apply(
+        self, definitions: Sequence[Definition], *, prune: bool = False, actor: str = "python"
+    ) -> list[Applied]:
+        """Make the store's tasks as these definitions say. Raises TaskFileError."""
+        check_references(definitions, self.config)
+        return await self.store.write(tasks.apply, definitions, prune=prune, actor=actor, now=await self.now())
+
+    async def tasks(self) -> list[Task]:
+        return await self.store.read(tasks.every)
+
+    async def fire(self, name: str, *, key: str | None = None, due_at: datetime | None = None) -> tuple[UUID, bool]:
+        """Make a run now, besides the schedule. The same `key` again answers the same run, and False."""
+        task = await self.store.read(tasks.read, name)
+        now = await self.now()
+        return await self.store.write(
+            runs.fire, task.id, task.uuid, task.version, key=key or uuid4().hex, due_at=due_at or now, now=now
+        )
+
+    async def pause(self, name: str, *, reason: str, actor: str = "python") -> Task:
+        return await self.store.write(tasks.pause, name, reason=reason, actor=actor, now=await self.now())
+
+    async def resume(self, name: str, *, actor: str = "python") -> Task:
+        return await self.store.write(tasks.resume, name, actor=actor, now=await self.now())
+
+    async def emit(self, event: Event) -> Accepted:
+        """Take an event in; return when what it caused is durable. Raises InvalidEvent, Conflict, StoreUnavailable."""
+        return await self.ingest.accept(event)
+
+
+def open_database(url: str) -> Database:
+    """Return the database that a store's URL names. Raises ConfigError."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite":
+        from oncue.store.sqlite import SqliteDatabase
+
+        return SqliteDatabase(rest.removeprefix("/"))
+    if scheme in ("postgresql", "postgres"):
+        try:
+            from oncue.store.postgres import PostgresDatabase
+        except ImportError:
+            raise ConfigError("a PostgreSQL store needs its driver: pip install 'oncue[postgres]'.") from None
+        return PostgresDatabase(url)
+    raise ConfigError(f'store "{scheme}://…" is not known. Give sqlite:///oncue.db or postgresql://user@host/name.')

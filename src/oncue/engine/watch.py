@@ -1,0 +1,97 @@
+"""The watch: looks for what is late, stuck, silent or growing, tells it once when it begins and ends, and sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import structlog
+
+from oncue.rules import health
+from oncue.store import watch
+from oncue.store.base import Store
+from oncue.store.watch import Figures
+
+log = structlog.get_logger("oncue")
+
+SILENT = timedelta(seconds=45)
+SWEEP = timedelta(minutes=1)
+SWEEP_ROWS = 1000
+
+
+class Watch:
+    """Looks every `every`; alerts on what is older than `overdue`; deletes what ended more than `retention` ago.
+
+    `seen` is called with each look: metrics listen there.
+    """
+
+    name = "watch"
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        every: timedelta = timedelta(seconds=10),
+        overdue: timedelta = timedelta(seconds=30),
+        retention: timedelta = timedelta(days=30),
+        dedupe: timedelta = timedelta(days=7),
+        seen: Callable[[Figures, list[health.Problem]], None] = lambda _figures, _problems: None,
+    ) -> None:
+        self._store = store
+        self._every = every
+        self._overdue = overdue
+        self._retention = retention
+        self._dedupe = dedupe
+        self._seen = seen
+        self._known: dict[tuple[str, str], health.Problem] = {}
+        self._look_at: datetime | None = None
+        self._sweep_at: datetime | None = None
+
+    async def step(self, now: datetime) -> datetime | None:
+        """Look, tell what changed, and sweep when it is time."""
+        if self._look_at is None or now >= self._look_at:
+            self._look_at = now + self._every
+            await self._look(now)
+        if self._sweep_at is None or now >= self._sweep_at:
+            gone = await self._sweep(now)
+            self._sweep_at = now if gone >= SWEEP_ROWS else now + SWEEP
+        return min(self._look_at, self._sweep_at)
+
+    async def drain(self) -> None:
+        """Nothing is ever under way between two steps."""
+
+    async def _look(self, now: datetime) -> None:
+        figures = await self._store.read(watch.figures, now=now)
+        found = await examine(self._store, figures, now=now, overdue=self._overdue)
+        self._seen(figures, found)
+        current = {(problem.code, problem.subject): problem for problem in found}
+        for key, problem in current.items():
+            if key not in self._known:
+                log.warning("alert", code=problem.code, text=problem.text)
+        for key, problem in self._known.items():
+            if key not in current:
+                log.info("alert over", code=problem.code, subject=problem.subject)
+        self._known = current
+
+    async def _sweep(self, now: datetime) -> int:
+        return await self._store.write(
+            watch.sweep,
+            ended_before=now - self._retention,
+            events_before=now - 2 * self._dedupe,
+            silent_before=now - timedelta(days=1),
+            limit=SWEEP_ROWS,
+        )
+
+
+async def examine(store: Store, figures: Figures, *, now: datetime, overdue: timedelta) -> list[health.Problem]:
+    """Return what is wrong now; also for `oncue doctor` and `/readyz`."""
+    components = await store.read(watch.components)
+    signs = health.Signs(
+        oldest_schedule=figures.oldest_schedule,
+        oldest_run=figures.oldest_run,
+        stopped=figures.stopped,
+        dead_letters=figures.dead_letters_open,
+        schedules=figures.schedules.get("active", 0),
+        seen=[(one.name, f"{one.host} (pid {one.pid})", one.seen_at) for one in components],
+    )
+    return health.problems(signs, now=now, overdue=overdue, silent=SILENT)

@@ -1,0 +1,77 @@
+"""What is wrong, in sentences that say what to do: for the watch's alerts, for `oncue doctor` and for `/readyz`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+NEEDED = ("clock", "dispatcher")
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What was seen at one moment: ages of the oldest things that wait, and who was last heard of when."""
+
+    oldest_schedule: datetime | None
+    oldest_run: datetime | None
+    stopped: tuple[tuple[str, str], ...]
+    dead_letters: int
+    schedules: int
+    seen: Sequence[tuple[str, str, datetime]]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """`code` names the kind; `urgent` ones mean that work is not being done now."""
+
+    code: str
+    subject: str
+    text: str
+    urgent: bool = True
+
+
+def problems(signs: Signs, *, now: datetime, overdue: timedelta, silent: timedelta) -> list[Problem]:
+    """Return what is wrong now, most urgent first."""
+    found = [*_silent(signs, now=now, silent=silent), *_late(signs, now=now, overdue=overdue)]
+    for name, reason in signs.stopped:
+        text = f'the schedule of task "{name}" is stopped: {reason}. Mend the task file and apply it again.'
+        found.append(Problem("schedule_stopped", name, text))
+    if signs.dead_letters:
+        text = f"{signs.dead_letters} dead letter(s) wait for a decision: see `oncue failures list`."
+        found.append(Problem("dead_letters", "", text, urgent=False))
+    return found
+
+
+def _silent(signs: Signs, *, now: datetime, silent: timedelta) -> list[Problem]:
+    alive = {name for name, _, seen_at in signs.seen if now - seen_at <= silent}
+    found = [
+        Problem(
+            "component_silent", f"{name} {place}", f"{name} on {place} has not been heard of since {seen_at:%H:%M:%S}Z."
+        )
+        for name, place, seen_at in signs.seen
+        if name not in alive
+    ]
+    for name in NEEDED:
+        if name not in alive and (signs.schedules or signs.oldest_run):
+            found.append(Problem("component_missing", name, f"no {name} is running: start one with `oncue {name}`."))
+    return found
+
+
+def _late(signs: Signs, *, now: datetime, overdue: timedelta) -> list[Problem]:
+    found = []
+    if signs.oldest_schedule is not None and now - signs.oldest_schedule > overdue:
+        late = _seconds(now - signs.oldest_schedule)
+        found.append(
+            Problem("schedules_overdue", "", f"a schedule is {late} overdue: no clock keeps up with the store.")
+        )
+    if signs.oldest_run is not None and now - signs.oldest_run > overdue:
+        late = _seconds(now - signs.oldest_run)
+        found.append(
+            Problem("runs_overdue", "", f"a run has been ready for {late}: no dispatcher keeps up with the store.")
+        )
+    return found
+
+
+def _seconds(age: timedelta) -> str:
+    return f"{age.total_seconds():.0f} s"
