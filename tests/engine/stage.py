@@ -1,4 +1,4 @@
-"""Everything that a run needs, real and driven by hand: a store, a shop's database, a worker that answers, and a time."""
+"""All that a run needs, real and driven by hand: a store, a shop's database, a worker that answers, and a time."""
 
 from __future__ import annotations
 
