@@ -1,4 +1,4 @@
-"""The only file that asks the machine for the time."""
+"""The only file that asks the machine for the time. `engine/loop.py` and the outermost rooms ask it, nobody else."""
 
 from __future__ import annotations
 

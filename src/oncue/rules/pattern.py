@@ -1,0 +1,196 @@
+"""Which wall times a cron text names, as bit sets, and the walk over them: pure calendar, no zone.
+
+Every time here is a naive wall time. `cron.py` makes a pattern from text, `zones.py` turns wall times into instants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+SECOND: Final = timedelta(seconds=1)
+HORIZON: Final = timedelta(days=4749)
+"""How far a walk looks before it answers none: 13 years, so that 29 February is found over 2100."""
+
+ALL_WEEKDAYS: Final = 0b1111111
+
+
+@dataclass(frozen=True, slots=True)
+class MonthEnd:
+    """Days that depend on the month's length or its first weekday: `L`, `L-3`, `LW`, `15W`, `5L` and `5#3`.
+
+    `before_last` has bit k for the k-th day before the last; `nearest` has bit d for `dW`; `last_weekdays` and
+    `nth_weekdays` count Sunday as 0, the latter with bit 7 * (n - 1) + weekday.
+    """
+
+    before_last: int = 0
+    last_workday: bool = False
+    nearest: int = 0
+    last_weekdays: int = 0
+    nth_weekdays: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Bit sets of the second, minute, hour, day, month and weekday (Sunday is bit 0) that match.
+
+    With `is_either` a day matches by its date or by its weekday, else by both.
+    """
+
+    seconds: int
+    minutes: int
+    hours: int
+    days: int
+    months: int
+    weekdays: int
+    is_either: bool = False
+    special: MonthEnd | None = None
+    years: frozenset[int] | None = None
+
+    def first_from(self, wall: datetime) -> datetime | None:
+        """Return the first match at or after a whole second, none if that is beyond the horizon."""
+        if self._days(wall.year, wall.month) >> wall.day & 1:
+            found = self._first_in_day(wall)
+            if found is not None:
+                return found
+        year, month, day = wall.year, wall.month, wall.day + 1
+        while (year - wall.year) * 366 < HORIZON.days + 366 and year <= date.max.year:
+            days = self._days(year, month) >> day
+            if days:
+                found = wall.replace(year, month, day + _lowest(days), _lowest(self.hours), _lowest(self.minutes))
+                found = found.replace(second=_lowest(self.seconds))
+                return found if found - wall <= HORIZON else None
+            year, month, day = (year, month + 1, 1) if month < 12 else (year + 1, 1, 1)
+        return None
+
+    def last_to(self, wall: datetime) -> datetime | None:
+        """Return the last match at or before a whole second, none if that is beyond the horizon."""
+        if self._days(wall.year, wall.month) >> wall.day & 1:
+            found = self._last_in_day(wall)
+            if found is not None:
+                return found
+        year, month, below = wall.year, wall.month, (1 << wall.day) - 1
+        while (wall.year - year) * 366 < HORIZON.days + 366 and year >= date.min.year:
+            days = self._days(year, month) & below
+            if days:
+                found = wall.replace(year, month, _highest(days), _highest(self.hours), _highest(self.minutes))
+                found = found.replace(second=_highest(self.seconds))
+                return found if wall - found <= HORIZON else None
+            year, month, below = (year, month - 1, -1) if month > 1 else (year - 1, 12, -1)
+        return None
+
+    def count_in(self, start: datetime, end: datetime) -> int:
+        """Return how many matches lie in [start, end), at a cost of one step a month."""
+        if start >= end:
+            return 0
+        daily = self.seconds.bit_count() * self.minutes.bit_count() * self.hours.bit_count()
+        return daily * self._count_days(start.date(), end.date()) + self._count_in_day(end) - self._count_in_day(start)
+
+    def _first_in_day(self, wall: datetime) -> datetime | None:
+        hour, minute = wall.hour, wall.minute
+        if self.hours >> hour & 1:
+            if self.minutes >> minute & 1 and (rest := self.seconds >> wall.second):
+                return wall.replace(second=wall.second + _lowest(rest))
+            if rest := self.minutes >> minute + 1:
+                return wall.replace(minute=minute + 1 + _lowest(rest), second=_lowest(self.seconds))
+        if rest := self.hours >> hour + 1:
+            return wall.replace(
+                hour=hour + 1 + _lowest(rest), minute=_lowest(self.minutes), second=_lowest(self.seconds)
+            )
+        return None
+
+    def _last_in_day(self, wall: datetime) -> datetime | None:
+        hour, minute = wall.hour, wall.minute
+        if self.hours >> hour & 1:
+            if self.minutes >> minute & 1 and (rest := self.seconds & (2 << wall.second) - 1):
+                return wall.replace(second=_highest(rest))
+            if rest := self.minutes & (1 << minute) - 1:
+                return wall.replace(minute=_highest(rest), second=_highest(self.seconds))
+        if rest := self.hours & (1 << hour) - 1:
+            return wall.replace(hour=_highest(rest), minute=_highest(self.minutes), second=_highest(self.seconds))
+        return None
+
+    def _count_in_day(self, wall: datetime) -> int:
+        """Return how many matches lie in the day of `wall` before it."""
+        if not self._days(wall.year, wall.month) >> wall.day & 1:
+            return 0
+        per_minute = self.seconds.bit_count()
+        per_hour = self.minutes.bit_count() * per_minute
+        count = (self.hours & (1 << wall.hour) - 1).bit_count() * per_hour
+        if self.hours >> wall.hour & 1:
+            count += (self.minutes & (1 << wall.minute) - 1).bit_count() * per_minute
+            if self.minutes >> wall.minute & 1:
+                count += (self.seconds & (1 << wall.second) - 1).bit_count()
+        return count
+
+    def _count_days(self, start: date, end: date) -> int:
+        """Return how many matching days lie in [start, end)."""
+        year, month, count = start.year, start.month, 0
+        count -= (self._days(year, month) & (1 << start.day) - 1).bit_count()
+        while (year, month) < (end.year, end.month):
+            count += self._days(year, month).bit_count()
+            year, month = (year, month + 1) if month < 12 else (year + 1, 1)
+        return count + (self._days(year, month) & (1 << end.day) - 1).bit_count()
+
+    def _days(self, year: int, month: int) -> int:
+        """Return the matching days of a month, bit 1 for its first day."""
+        if not self.months >> month & 1 or (self.years is not None and year not in self.years):
+            return 0
+        length, weekday_days = _month(year, month)
+        by_date, by_weekday = self.days, weekday_days[self.weekdays]
+        if self.special is not None:
+            by_date |= _special_dates(self.special, length, weekday_days)
+            by_weekday |= _special_weekdays(self.special, length, weekday_days)
+        chosen = by_date | by_weekday if self.is_either else by_date & by_weekday
+        return chosen & (2 << length) - 2
+
+
+def _special_dates(special: MonthEnd, length: int, weekday_days: tuple[int, ...]) -> int:
+    workdays = weekday_days[0b0111110] & (2 << length) - 2
+    days = sum(1 << length - k for k in _bits(special.before_last) if k < length)
+    if special.last_workday:
+        days |= 1 << _highest(workdays)
+    for day in _bits(special.nearest):
+        if day <= length:
+            # Saturday goes to Friday and Sunday to Monday, but never into another month.
+            near = (day, day - 1, day + 1, day + 2, day - 2)
+            days |= 1 << next(d for d in near if d > 0 and workdays >> d & 1)
+    return days
+
+
+def _special_weekdays(special: MonthEnd, length: int, weekday_days: tuple[int, ...]) -> int:
+    last_week = (2 << length) - 1 & ~((2 << length - 7) - 1)
+    days = weekday_days[special.last_weekdays] & last_week
+    for bit in _bits(special.nth_weekdays):
+        nth, weekday = divmod(bit, 7)
+        days |= weekday_days[1 << weekday] & 0b1111111 << 7 * nth + 1
+    return days
+
+
+@lru_cache(maxsize=2048)
+def _month(year: int, month: int) -> tuple[int, tuple[int, ...]]:
+    """Return a month's length, and for each set of weekdays the days that fall on them."""
+    first = date(year, month, 1)
+    after = date(year, month + 1, 1) if month < 12 else None
+    return (after - first).days if after else 31, _weekday_days(first.isoweekday() % 7)
+
+
+@lru_cache(maxsize=7)
+def _weekday_days(first: int) -> tuple[int, ...]:
+    """Return for each of the 128 sets of weekdays the days on them, in a month whose first day is `first`."""
+    on = [sum(1 << day for day in range(1, 32) if (first + day - 1) % 7 == weekday) for weekday in range(7)]
+    return tuple(sum(on[weekday] for weekday in _bits(chosen)) for chosen in range(ALL_WEEKDAYS + 1))
+
+
+def _bits(mask: int) -> list[int]:
+    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1
+
+
+def _highest(mask: int) -> int:
+    return mask.bit_length() - 1

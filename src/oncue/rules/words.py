@@ -1,0 +1,211 @@
+"""Triggers in words, for people: what a schedule means, and what the clocks did to one of its times."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final, assert_never
+
+from oncue.rules import every as steps
+from oncue.rules import rrule as calendar
+from oncue.rules import zones
+from oncue.rules.at import At
+from oncue.rules.cron import MONTHS, WEEKDAYS, Cron
+from oncue.rules.every import Every, Step
+from oncue.rules.pattern import MonthEnd, Pattern
+from oncue.rules.rrule import Rrule
+
+MONTH_NAMES: Final = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+WEEKDAY_NAMES: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
+MOST_NAMED: Final = 4
+
+
+def describe(trigger: At | Every | Cron | Rrule) -> str:
+    """Return a short sentence that says when a trigger is due."""
+    match trigger:
+        case At(_, zone, moment):
+            return f"Once, at {_shown(moment.astimezone(zone))} {zone.key} time."
+        case Every(_, zone, step, anchor):
+            clock = "elapsed time" if step.is_elapsed else f"{zone.key} time"
+            return f"Every {_step_words(step)}, {clock}, counted from {_shown(anchor.astimezone(zone))}."
+        case Cron(_, zone, pattern):
+            sentence = f"{_time_words(pattern)}{_day_words(pattern)}, {zone.key} time."
+            return sentence[0].upper() + sentence[1:]
+        case Rrule():
+            return _rule_words(trigger)
+        case _:
+            assert_never(trigger)
+
+
+def note_of(trigger: At | Every | Cron | Rrule, moment: datetime) -> str | None:
+    """Say what a change of the clocks did to one of a trigger's times: "moved from 02:30" or "first of two"."""
+    planned = _planned(trigger, moment)
+    local = moment.astimezone(trigger.zone)
+    if planned and planned[0] != local.replace(tzinfo=None, fold=0):
+        names = [f"{wall:%H:%M:%S}".removesuffix(":00") for wall in planned[:MOST_NAMED]]
+        more = f" and {len(planned) - MOST_NAMED} more" if len(planned) > MOST_NAMED else ""
+        return f"moved from {', '.join(names)}{more}"
+    if local.replace(fold=0).utcoffset() == local.replace(fold=1).utcoffset():
+        return None
+    if zones.skipped_walls(trigger.zone, moment.astimezone(UTC).replace(tzinfo=None)):
+        return None
+    return "second of two" if local.fold else "first of two"
+
+
+def _planned(trigger: At | Every | Cron | Rrule, moment: datetime) -> list[datetime]:
+    """Return the wall times that are behind one of a trigger's times, where they can differ from it."""
+    match trigger:
+        case Cron(_, zone, pattern, is_wildcard):
+            skipped = zones.skipped_walls(zone, moment.astimezone(UTC).replace(tzinfo=None))
+            return [] if is_wildcard or not skipped else _matches(pattern, *skipped)
+        case Every():
+            planned = steps.planned_wall(trigger, moment)
+        case Rrule():
+            planned = calendar.planned_wall(trigger, moment)
+        case At():
+            planned = trigger.wall
+        case _:
+            assert_never(trigger)
+    return [planned] if planned else []
+
+
+def _matches(pattern: Pattern, start: datetime, end: datetime) -> list[datetime]:
+    found: list[datetime] = []
+    wall = pattern.first_from(start)
+    while wall is not None and wall < end:
+        found.append(wall)
+        wall = pattern.first_from(wall + timedelta(seconds=1))
+    return found
+
+
+def _shown(local: datetime) -> str:
+    return local.isoformat(" ", "seconds")
+
+
+def _step_words(step: Step) -> str:
+    minutes, seconds = divmod(step.elapsed.total_seconds(), 60)
+    hours, minutes = divmod(int(minutes), 60)
+    parts = {"month": step.months, "day": step.days, "hour": hours, "minute": minutes, "second": seconds}
+    named = [(name, number) for name, number in parts.items() if number]
+    if len(named) == 1 and named[0][1] == 1:
+        return named[0][0]
+    return " and ".join(f"{number:g} {name}{'' if number == 1 else 's'}" for name, number in named)
+
+
+def _time_words(pattern: Pattern) -> str:
+    seconds, minutes, hours = _numbers(pattern.seconds), _numbers(pattern.minutes), _numbers(pattern.hours)
+    if len(hours) * len(minutes) <= MOST_NAMED and len(seconds) == 1:
+        second = f":{seconds[0]:02}" if seconds[0] else ""
+        return "at " + _joined([f"{hour:02}:{minute:02}{second}" for hour in hours for minute in minutes])
+    words = []
+    if seconds != [0]:
+        words.append(_unit_words("second", seconds, 60))
+    if len(minutes) < 60 or seconds == [0]:
+        words.append(_unit_words("minute", minutes, 60))
+    if len(hours) < 24:
+        words.append(_unit_words("hour", hours, 24))
+    return " of ".join(words)
+
+
+def _unit_words(name: str, numbers: list[int], size: int) -> str:
+    if len(numbers) == size:
+        return f"every {name}"
+    step = numbers[1] - numbers[0] if len(numbers) > 2 else 0
+    if step and numbers == list(range(numbers[0], size, step)):
+        start = f" from {numbers[0]} on" if numbers[0] else ""
+        return (
+            f"every {ORDINALS[step - 1] if step <= 5 else f'{step}th'} {name}{start}"
+            if step > 1
+            else (f"every {name}{start}")
+        )
+    return f"{name}{'s' if len(numbers) > 1 else ''} {_spans(numbers)}"
+
+
+def _day_words(pattern: Pattern) -> str:
+    by_date, by_weekday = _date_words(pattern), _weekday_words(pattern)
+    month = ""
+    if pattern.months.bit_count() < len(MONTHS):
+        month = f" in {_spans(_numbers(pattern.months), names=('', *MONTH_NAMES))}"
+    if by_date and by_weekday:
+        both = f"on {by_date} or on {by_weekday}" if pattern.is_either else f"on {by_date} if it is {by_weekday}"
+        return f", {both}{month}"
+    if by_date or by_weekday:
+        return f", on {by_date or by_weekday}{month}"
+    return f", every day{month}" if month else ", every day" if pattern.hours.bit_count() < 24 else ""
+
+
+def _date_words(pattern: Pattern) -> str:
+    special, words = pattern.special or MonthEnd(), []
+    days = _numbers(pattern.days)
+    if len(days) == 31:
+        return ""
+    if days:
+        words.append(f"day{'s' if len(days) > 1 else ''} {_spans(days)}")
+    for k in _numbers(special.before_last):
+        words.append(f"the day {k} before the last" if k else "the last day")
+    if special.last_workday:
+        words.append("the last workday")
+    words += [f"the workday nearest to day {day}" for day in _numbers(special.nearest)]
+    return f"{_joined(words, 'or')} of the month" if words else ""
+
+
+def _weekday_words(pattern: Pattern) -> str:
+    special, words = pattern.special or MonthEnd(), []
+    days = _numbers(pattern.weekdays)
+    if len(days) == len(WEEKDAYS):
+        return ""
+    if days:
+        if days[0] == 0 and days[-1] == len(WEEKDAYS) - 1:
+            days = [*days[1:], 7]
+        words.append(_spans(days, names=(*WEEKDAY_NAMES, "Sunday")))
+    words += [f"the last {WEEKDAY_NAMES[day]} of the month" for day in _numbers(special.last_weekdays)]
+    for bit in _numbers(special.nth_weekdays):
+        words.append(f"the {ORDINALS[bit // 7]} {WEEKDAY_NAMES[bit % 7]} of the month")
+    return _joined(words, "or")
+
+
+def _rule_words(rule: Rrule) -> str:
+    unit = {"YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day", "HOURLY": "hour"}
+    name = unit.get(rule.freq, "minute")
+    pace = f"every {name}" if rule.interval == 1 else f"every {rule.interval} {name}s"
+    limits = [word for word in rule.text.upper().split(";") if word.startswith("BY")]
+    narrowed = f" ({', '.join(limits)})" if limits else ""
+    end = f", {rule.count} times" if rule.count else ", with an end" if rule.until else ""
+    clock = "elapsed time" if rule.is_elapsed else f"{rule.zone.key} time"
+    return f"Calendar rule: {pace}{narrowed} from {_shown(rule.start)} on{end}, {clock}."
+
+
+def _spans(numbers: list[int], *, names: tuple[str, ...] = ()) -> str:
+    """Return numbers in words, three and more in a row as a range."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1].append(number)
+        else:
+            spans.append([number])
+    words = []
+    for span in spans:
+        shown = [names[number] if names else str(number) for number in span]
+        words += [f"{shown[0]} to {shown[-1]}"] if len(span) > 2 else shown
+    return _joined(words)
+
+
+def _joined(words: list[str], last: str = "and") -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
+
+
+def _numbers(mask: int) -> list[int]:
+    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
