@@ -62,7 +62,10 @@ async def seed(store: Store, dues: Sequence[datetime], *, every: timedelta, anch
         marks = ", ".join("?" * 8)
         connection.executemany(
             f"insert into schedules ({COLUMNS}) values ({marks})",
-            ((n, str(uuid), tv, v, state, write_time(due), last, text) for n, uuid, tv, v, state, due, last, text in rows),
+            (
+                (n, str(uuid), tv, v, state, write_time(due), last, text)
+                for n, uuid, tv, v, state, due, last, text in rows
+            ),
         )
         connection.execute("commit")
         connection.execute("analyze")
@@ -144,7 +147,9 @@ async def measure(kinds: Sequence[str] = ("postgres", "sqlite"), *, million: boo
         found: dict[str, Any] = {"fires_per_second_1k_stored": round(await rate(kind, 1_000))}
         if million:
             found["fires_per_second_1m_stored"] = round(await rate(kind, 1_000_000))
-            found["ratio_1m_to_1k"] = round(found["fires_per_second_1m_stored"] / found["fires_per_second_1k_stored"], 2)
+            found["ratio_1m_to_1k"] = round(
+                found["fires_per_second_1m_stored"] / found["fires_per_second_1k_stored"], 2
+            )
         found["lateness_100_per_second"] = await lateness(kind, spread(100, 10))
         found["lateness_1000_per_second"] = await lateness(kind, spread(1000, 10))
         found["lateness_10000_at_one_instant"] = await lateness(kind, [0.0] * 10_000)

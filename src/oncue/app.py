@@ -116,7 +116,9 @@ class Oncue:
 
         return await self.store.write(schedules.read_clock, wall.now())
 
-    async def apply(self, definitions: Sequence[Definition], *, prune: bool = False, actor: str = "python") -> list[Applied]:
+    async def apply(
+        self, definitions: Sequence[Definition], *, prune: bool = False, actor: str = "python"
+    ) -> list[Applied]:
         """Make the store's tasks as these definitions say. Raises TaskFileError."""
         check_references(definitions, self.config)
         return await self.store.write(tasks.apply, definitions, prune=prune, actor=actor, now=await self.now())

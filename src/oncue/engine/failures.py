@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
 
 import structlog
 
@@ -91,7 +92,8 @@ class Failures:
 
     async def _capture(self, message: DeadMessage) -> NewDeadLetter:
         """Return a dead message with all the context that its headers lead to; strangers go by their bytes."""
-        address = read_address(message.headers)
+        traced = read_address(message.headers)
+        address, key = traced if traced is not None else (None, None)
         run = await self._find_run(address.run_uuid) if address is not None else None
         message_id = address.message_id if address is not None else None
         requeue = address.requeue if address is not None else 0
@@ -107,7 +109,7 @@ class Failures:
             run_id=run.id if run else None,
             run_uuid=run.uuid if run else None,
             message_id=message_id,
-            key=address.key if address is not None else None,
+            key=key,
             requeue=requeue,
             attempts=(Attempt(self._now(), message.reason),),
             broker=message.broker,
@@ -119,11 +121,7 @@ class Failures:
             properties=message.properties,
         )
 
-    async def _find_run(self, uuid: object) -> Run | None:
-        from uuid import UUID
-
-        if not isinstance(uuid, UUID):
-            return None
+    async def _find_run(self, uuid: UUID) -> Run | None:
         try:
             return await self._store.read(runs.read, uuid)
         except NotFound:

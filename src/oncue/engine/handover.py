@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TypeVar
 from uuid import UUID
 
 from oncue.adapters.registry import Adapters
@@ -41,6 +41,7 @@ from oncue.store.base import Store
 from oncue.store.runs import Progress
 
 
+T = TypeVar("T")
 NO_ATTEMPTS: Mapping[Key, int] = {}
 
 
@@ -260,13 +261,15 @@ class Handover:
             return [_of_event(work.run)]
         return [Entity(key, data)]
 
-    async def _timed(self, asking: Any) -> Any:
+    async def _timed(self, asking: Awaitable[T]) -> T:
         try:
             async with asyncio.timeout(self._resolve_timeout.total_seconds()):
                 return await asking
         except TimeoutError:
             limit = f"{self._resolve_timeout.total_seconds():g}s"
-            raise ResolveError(f"the resolver did not answer within {limit}: raise [dispatcher] resolve_timeout.") from None
+            raise ResolveError(
+                f"the resolver did not answer within {limit}: raise [dispatcher] resolve_timeout."
+            ) from None
 
     def _pack(self, work: Work, entity: Entity, *, message_id: UUID, attempt: int) -> Tried:
         run, letter, target = work.run, work.letter, work.definition.target

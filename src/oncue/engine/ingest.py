@@ -66,9 +66,12 @@ class Ingest:
         self._pending: list[Pending] = []
         self._flusher: asyncio.Task[None] | None = None
         self._in_flight: set[asyncio.Task[None]] = set()
+        self._errors: list[BaseException] = []
 
     async def step(self, now: datetime) -> datetime | None:
         """Read the subscriptions again if a task changed."""
+        if self._errors:
+            raise self._errors.pop()
         seen = await self._store.read(tasks.fingerprint)
         if seen != self._tasks_seen:
             await self._read_subscriptions()
@@ -89,14 +92,18 @@ class Ingest:
         """
         if event.time < self._now() - self._dedupe:
             days = self._dedupe.days
-            raise InvalidEvent(f"event {event.id}: its time is more than {days} days ago, and duplicates of it are forgotten.")
+            raise InvalidEvent(
+                f"event {event.id}: its time is more than {days} days ago, and duplicates of it are forgotten."
+            )
         pending = Pending(event, _digest(event), asyncio.get_running_loop().create_future())
         self._pending.append(pending)
         if self._flusher is None:
             self._flusher = asyncio.create_task(self._flush())
         accepted = await pending.answer
         if accepted.verdict == "conflict":
-            raise Conflict(f'event "{event.id}" of "{event.source}" was taken in before with another content: give it a new id.')
+            raise Conflict(
+                f'event "{event.id}" of "{event.source}" was taken in before with another content: give it a new id.'
+            )
         return accepted
 
     async def _flush(self) -> None:
@@ -134,13 +141,16 @@ class Ingest:
             now = self._now()
             at_once = len(self._in_flight) < self._limit
             incoming = [
-                Incoming(pending.event, pending.digest, self._match(pending.event, at_once=at_once)) for pending in batch
+                Incoming(pending.event, pending.digest, self._match(pending.event, at_once=at_once))
+                for pending in batch
             ]
             try:
                 return await self._store.write(events.accept, incoming, now=now, until=now + self._lease)
             except events.Stale:
                 if not left:
-                    raise StoreUnavailable("the tasks change faster than they can be read: send the event again.") from None
+                    raise StoreUnavailable(
+                        "the tasks change faster than they can be read: send the event again."
+                    ) from None
                 await self._read_subscriptions()
         raise AssertionError("unreachable")
 
@@ -167,7 +177,12 @@ class Ingest:
     def _start(self, event: Event, uuid: UUID) -> None:
         task = asyncio.create_task(self._carry(event, uuid))
         self._in_flight.add(task)
-        task.add_done_callback(self._in_flight.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._in_flight.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._errors.append(error)
 
     async def _carry(self, event: Event, uuid: UUID) -> None:
         """The short path: one attempt; anything but confirmed gives the run back to the dispatchers."""

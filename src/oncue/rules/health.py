@@ -46,7 +46,9 @@ def problems(signs: Signs, *, now: datetime, overdue: timedelta, silent: timedel
 def _silent(signs: Signs, *, now: datetime, silent: timedelta) -> list[Problem]:
     alive = {name for name, _, seen_at in signs.seen if now - seen_at <= silent}
     found = [
-        Problem("component_silent", f"{name} {place}", f"{name} on {place} has not been heard of since {seen_at:%H:%M:%S}Z.")
+        Problem(
+            "component_silent", f"{name} {place}", f"{name} on {place} has not been heard of since {seen_at:%H:%M:%S}Z."
+        )
         for name, place, seen_at in signs.seen
         if name not in alive
     ]
@@ -60,10 +62,14 @@ def _late(signs: Signs, *, now: datetime, overdue: timedelta) -> list[Problem]:
     found = []
     if signs.oldest_schedule is not None and now - signs.oldest_schedule > overdue:
         late = _seconds(now - signs.oldest_schedule)
-        found.append(Problem("schedules_overdue", "", f"a schedule is {late} overdue: no clock keeps up with the store."))
+        found.append(
+            Problem("schedules_overdue", "", f"a schedule is {late} overdue: no clock keeps up with the store.")
+        )
     if signs.oldest_run is not None and now - signs.oldest_run > overdue:
         late = _seconds(now - signs.oldest_run)
-        found.append(Problem("runs_overdue", "", f"a run has been ready for {late}: no dispatcher keeps up with the store."))
+        found.append(
+            Problem("runs_overdue", "", f"a run has been ready for {late}: no dispatcher keeps up with the store.")
+        )
     return found
 
 

@@ -28,7 +28,9 @@ def decide(outcome: Outcome, policy: Retry, *, attempts: int, tries: int, seed: 
         case Refused(reason, again, retry_after):
             if not again or retry.is_exhausted(policy, attempts):
                 return Fate("dead", now, True, reason)
-            return Fate("waiting", retry.retry_at(policy, attempts, now=now, seed=seed, at_least=retry_after), True, reason)
+            return Fate(
+                "waiting", retry.retry_at(policy, attempts, now=now, seed=seed, at_least=retry_after), True, reason
+            )
         case Unknown(reason):
             if retry.is_exhausted(policy, attempts):
                 return Fate("dead", now, True, reason)

@@ -29,7 +29,9 @@ def plan(requeue: Requeue, *, now: datetime) -> Plan:
     if requeue.state == "canary":
         return _plan_canary(requeue, settled, now=now)
     if settled >= 10 and requeue.failed > WORST * settled:
-        return Plan(0, "paused", now, f"more than half came back: {_tally(requeue)}; resume it when the cause is mended")
+        return Plan(
+            0, "paused", now, f"more than half came back: {_tally(requeue)}; resume it when the cause is mended"
+        )
     left = requeue.total - requeue.sent
     if not left:
         return Plan(0, requeue.state, now + TICK)
