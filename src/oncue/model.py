@@ -160,12 +160,16 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What the clock needs of a definition: kept as text beside the schedule, read once per distinct text."""
+    """What the clock needs of a definition: kept as text beside the schedule, read once per distinct text.
+
+    `name` is the task's when the schedule was written: `H` in a cron is a hash of it.
+    """
 
     schedule: Json
     anchor: datetime
     misfire: Misfire
     overlap: Overlap
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The only file that asks the machine for the time. `engine/loop.py` and the outermost rooms ask it, nobody else."""
+"""The only file that asks the machine for the time."""
 
 from __future__ import annotations
 

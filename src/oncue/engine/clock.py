@@ -131,7 +131,7 @@ def _decide(schedule: Schedule, now: datetime) -> Firing:
 @lru_cache(65536)
 def _read(text: str) -> tuple[Timing, times.Trigger]:
     timing = codec.read_timing(text)
-    return timing, times.read_trigger(timing.schedule, anchor=timing.anchor)
+    return timing, times.read_trigger(timing.schedule, anchor=timing.anchor, name=timing.name)
 
 
 def _moved(fired: Firing) -> Schedule:

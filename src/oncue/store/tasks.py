@@ -95,7 +95,7 @@ def _decide_due(task_id: TaskId, *, now: datetime) -> Steps[Schedule | None]:
     if schedule is None or schedule.state != "active" or schedule.next_at is None or schedule.next_at > now:
         return schedule
     timing = codec.read_timing(schedule.timing)
-    trigger = times.read_trigger(timing.schedule, anchor=timing.anchor)
+    trigger = times.read_trigger(timing.schedule, anchor=timing.anchor, name=timing.name)
     while schedule is not None and schedule.state == "active" and schedule.next_at and schedule.next_at <= now:
         yield from record_firings([firing.decide(schedule, trigger, timing.misfire, now=now)], now=now)
         schedule = yield from _schedule(task_id)
@@ -121,13 +121,13 @@ def _write_definition(task_id: TaskId, version: int, definition: Definition, *, 
 
 
 def _timing(definition: Definition, schedule: Json, *, anchor: datetime) -> Timing:
-    return Timing(schedule, anchor, definition.misfire, definition.overlap)
+    return Timing(schedule, anchor, definition.misfire, definition.overlap, definition.name)
 
 
 def _write_schedule(schedule: Schedule, *, now: datetime) -> Steps[None]:
     """Write a schedule whose trigger is new: it first fires strictly after now."""
     timing = codec.read_timing(schedule.timing)
-    trigger = times.read_trigger(timing.schedule, anchor=timing.anchor)
+    trigger = times.read_trigger(timing.schedule, anchor=timing.anchor, name=timing.name)
     after = max(now, schedule.last_due_at) if schedule.last_due_at else now
     next_at = times.next_after(trigger, after)
     state, reason = (schedule.state, None) if next_at else ("finished", "no further times")
@@ -175,7 +175,7 @@ def resume(name: str, *, actor: str, now: datetime) -> Steps[Task]:
 
 def _resume_schedule(schedule: Schedule, *, reason: str, now: datetime) -> Steps[None]:
     timing = codec.read_timing(schedule.timing)
-    trigger = times.read_trigger(timing.schedule, anchor=timing.anchor)
+    trigger = times.read_trigger(timing.schedule, anchor=timing.anchor, name=timing.name)
     next_at, entry = firing.pass_over(schedule, trigger, now=now, verdict="paused", reason=f"paused: {reason}")
     state, why = ("active", None) if next_at else ("finished", "no further times")
     last = entry.last_due_at if entry else schedule.last_due_at
