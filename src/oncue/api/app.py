@@ -34,7 +34,7 @@ EVENT: Final = {
 
 def create_app(oncue: Oncue) -> FastAPI:
     """Return the whole API."""
-    app = _create(oncue)
+    app = create_events_app(oncue)
     for routes in (tasks.routes, runs.routes, failures.routes):
         app.include_router(routes(oncue))
     return app
@@ -42,14 +42,16 @@ def create_app(oncue: Oncue) -> FastAPI:
 
 def create_events_app(oncue: Oncue) -> FastAPI:
     """Return what `oncue ingest` serves: events, and its health."""
-    return _create(oncue)
+    app = create_health_app(oncue)
+    _add_events(app, events.Events(oncue))
+    return app
 
 
-def _create(oncue: Oncue) -> FastAPI:
+def create_health_app(oncue: Oncue) -> FastAPI:
+    """Return what any component can serve: health and metrics."""
     app = FastAPI(title="Oncue", version="1", docs_url=None, redoc_url=None, redirect_slashes=False)
     problems.install(app)
     app.include_router(health.routes(oncue))
-    _add_events(app, events.Events(oncue))
     app.add_middleware(Guard)
     return app
 
