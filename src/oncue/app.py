@@ -1,4 +1,4 @@
-"""Oncue as users hold it in Python: one store, one configuration, and the verbs. Also what every executable is made of."""
+"""Oncue as users hold it in Python: one store, one configuration, and the verbs. Executables are made of it too."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import timedelta
 
 import kombu
 import pytest
@@ -17,7 +18,7 @@ from oncue.adapters.brokers.amqp_fields import Death, read_death, to_amqp, to_pl
 from oncue.errors import AdapterError, ConfigError  # noqa: E402
 from oncue.model import BrokerTarget, Confirmed, Message, Refused, Unknown, Unreachable  # noqa: E402
 from oncue.testing.conformance.brokers import BrokerConformance, consume, make_message  # noqa: E402
-from oncue.testing.conformance.waiting import until  # noqa: E402
+from oncue.testing.until import until  # noqa: E402
 
 from .rabbit import Proxy, RabbitRig  # noqa: E402
 
@@ -153,7 +154,7 @@ def test_a_url_that_cannot_be_read_is_not_repeated(url: str):
 def test_a_virtual_host_is_read_as_celery_reads_it(path: str, vhost: str):
     url = f"amqp://guest:guest@localhost{path}"
 
-    assert read_url("main", url, purpose="test", within=1).virtual_host == vhost
+    assert read_url("main", url, purpose="test", within=timedelta(seconds=1)).virtual_host == vhost
     assert (kombu.Connection(url).virtual_host or "/") == vhost
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from oncue.adapters.resolvers import sql as query
-from oncue.errors import ConfigError, ResolveError
+from oncue.errors import ResolveError, TargetError
 from oncue.model import Entity, Key, Page
 
 
@@ -65,7 +65,7 @@ class PostgresSource:
         try:
             import asyncpg
         except ImportError:
-            raise ConfigError("a PostgreSQL source needs its driver: pip install 'oncue[postgres]'.") from None
+            raise TargetError("a PostgreSQL source needs its driver: pip install 'oncue[postgres]'.") from None
         self._driver = asyncpg
         self._name = name
         self._url = url.replace("?pooler=true", "").replace("&pooler=true", "")

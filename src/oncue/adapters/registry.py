@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, cast
 
 from oncue.adapters.base import Broker, Envelope, Receiver, Source
 from oncue.config import Config
-from oncue.errors import ConfigError, TargetError
+from oncue.errors import TargetError
 
 T = TypeVar("T")
 
@@ -41,18 +41,20 @@ class Adapters:
         self._made: dict[tuple[str, str], Any] = {}
 
     def source(self, name: str) -> Source:
-        """Return the source that the configuration names. Raises TargetError, ConfigError."""
+        """Return the source that the configuration names. Raises TargetError."""
         settings = self._config.source.get(name)
         if settings is None:
             raise _unknown("source", name, list(self._config.source))
-        return self._keep("source", name, lambda: _make("source", SOURCES, settings.url)(name, settings.url))
+        source: Source = self._keep("source", name, lambda: _make("source", SOURCES, settings.url)(name, settings.url))
+        return source
 
     def broker(self, name: str) -> Broker:
-        """Return the broker that the configuration names. Raises TargetError, ConfigError."""
+        """Return the broker that the configuration names. Raises TargetError."""
         settings = self._config.broker.get(name)
         if settings is None:
             raise _unknown("broker", name, list(self._config.broker))
-        return self._keep("broker", name, lambda: _make("broker", BROKERS, settings.url)(name, settings.url))
+        broker: Broker = self._keep("broker", name, lambda: _make("broker", BROKERS, settings.url)(name, settings.url))
+        return broker
 
     def receiver(self) -> Receiver:
         def make() -> Receiver:
@@ -102,12 +104,12 @@ def _make(kind: str, ours: dict[str, str], url: str) -> Any:
     known = known_of(kind, ours)
     if not rest or scheme not in known:
         schemes = ", ".join(f"{name}://" for name in sorted(known))
-        raise ConfigError(f'a {kind} of the kind "{scheme}" is not known. Known: {schemes}.')
+        raise TargetError(f'a {kind} of the kind "{scheme}" is not known. Known: {schemes}.')
     try:
         return load(known[scheme])
     except ImportError as error:
         extra = EXTRAS.get(scheme, scheme)
-        raise ConfigError(f"{scheme}:// needs its client ({error.name}): pip install 'oncue[{extra}]'.") from error
+        raise TargetError(f"{scheme}:// needs its client ({error.name}): pip install 'oncue[{extra}]'.") from error
 
 
 def _unknown(kind: str, name: str, known: list[str]) -> TargetError:

@@ -11,6 +11,7 @@ from datetime import datetime
 import uvicorn
 from starlette.types import ASGIApp
 
+from oncue.config import read_listen
 from oncue.errors import ConfigError
 
 GRACE = 5  # seconds for requests under way
@@ -68,12 +69,13 @@ class _Quiet(uvicorn.Server):
 
 
 def _bind(listen: str) -> socket.socket:
-    host, _, port = listen.rpartition(":")
-    host = host.strip("[]") or "127.0.0.1"
-    if not port.isdecimal() or int(port) > 65535:
-        raise ConfigError(f'listen = "{listen}": write host:port, such as 127.0.0.1:8470.')
+    try:
+        host, port = read_listen(listen)
+    except ValueError as error:
+        raise ConfigError(f"listen: {error}") from None
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, int(port)), family=family, backlog=2048)
+        return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        raise ConfigError(f"cannot listen on {listen}: {error.strerror or error}. Choose another with --listen.") from None
+        why = error.strerror or str(error)
+        raise ConfigError(f"cannot listen on {listen}: {why}. Choose another with --listen.") from None

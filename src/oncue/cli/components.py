@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
-from urllib.parse import urlsplit
+from typing import Annotated, Any
 
 import typer
 from starlette.types import ASGIApp
@@ -17,7 +16,7 @@ from oncue.api.server import Server
 from oncue.app import ENGINE, Oncue
 from oncue.cli.output import say
 from oncue.cli.session import read_config, run
-from oncue.config import Config
+from oncue.config import NO_FLAGS, Config, hidden
 from oncue.model import Definition
 from oncue.observe.log import set_up_logging
 from oncue.taskfile import read_task_file
@@ -37,9 +36,9 @@ def up(file: TaskFile = None, listen: Listen = None) -> None:
     """Run all components and the API in one process."""
 
     async def work() -> None:
-        config = _start()
+        config = _start({"api.listen": listen})
         definitions = read_task_file(file) if file else []
-        await carry(Oncue(config), ENGINE, create_app, listen=listen or config.api.listen, definitions=definitions)
+        await carry(Oncue(config), ENGINE, create_app, listen=config.api.listen, definitions=definitions)
 
     run(work)
 
@@ -53,8 +52,8 @@ def ingest(listen: Listen = None) -> None:
     """Run an ingest: it takes events in over HTTP."""
 
     async def work() -> None:
-        config = _start()
-        await carry(Oncue(config), ["ingest"], create_events_app, listen=listen or config.ingest.listen)
+        config = _start({"ingest.listen": listen})
+        await carry(Oncue(config), ["ingest"], create_events_app, listen=config.ingest.listen)
 
     run(work)
 
@@ -73,8 +72,8 @@ def api(listen: Listen = None) -> None:
     """Run the HTTP API. It takes events in too."""
 
     async def work() -> None:
-        config = _start()
-        await carry(Oncue(config), ["ingest"], create_app, listen=listen or config.api.listen)
+        config = _start({"api.listen": listen})
+        await carry(Oncue(config), ["ingest"], create_app, listen=config.api.listen)
 
     run(work)
 
@@ -102,7 +101,7 @@ async def carry(
         if server is not None:
             server.start()
         where = f"listening on {server.url}" if server else "not listening"
-        say(f"oncue runs {', '.join(names)}: {where}, store {_public(oncue.config.store)}")
+        say(f"oncue runs {', '.join(names)}: {where}, store {hidden(oncue.config.store)}")
         is_api = server is not None and make_app is create_app
         await oncue.run(names, beside=[server] if server is not None and is_api else [])
         if server is not None:
@@ -110,8 +109,8 @@ async def carry(
         await oncue.ingest.drain()
 
 
-def _start() -> Config:
-    config = read_config()
+def _start(flags: Mapping[str, Any] = NO_FLAGS) -> Config:
+    config = read_config(flags)
     set_up_logging(config.log.format, config.log.level)
     return config
 
@@ -132,8 +131,3 @@ def _heed_signals(oncue: Oncue, server: Server | None) -> None:
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, asked)
 
-
-def _public(url: str) -> str:
-    """Return a URL without its password."""
-    password = urlsplit(url).password
-    return url.replace(f":{password}@", ":***@") if password else url

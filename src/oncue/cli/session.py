@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ import click
 import typer
 
 from oncue.app import Oncue
-from oncue.config import Config, load_config
+from oncue.config import NO_FLAGS, Config, load_config
 from oncue.errors import ConfigError, NotFound, OncueError
 from oncue.observe.log import escape, set_up_logging
 
@@ -35,13 +35,10 @@ def fail(error: OncueError) -> NoReturn:
     raise typer.Exit(WRONG_CONFIG if isinstance(error, ConfigError) else 1)
 
 
-def read_config() -> Config:
-    """Return the configuration: `--config` and `--store` as given before the command. Raises ConfigError."""
-    given = click.get_current_context().find_root().obj or {}
-    path: Path | None = given.get("config")
-    store: str | None = given.get("store")
-    config = load_config(path)
-    return replace(config, store=store) if store else config
+def read_config(flags: Mapping[str, Any] = NO_FLAGS) -> Config:
+    """Return the configuration, with `--config` and `--store` as given before the command. Raises ConfigError."""
+    given: dict[str, Any] = click.get_current_context().find_root().obj or {}
+    return load_config(given.get("config"), flags={"store": given.get("store"), **flags})
 
 
 @asynccontextmanager

@@ -41,7 +41,6 @@ from oncue.store import failures, tasks
 from oncue.store.base import Store
 from oncue.store.runs import Progress
 
-
 T = TypeVar("T")
 NO_ATTEMPTS: Mapping[Key, int] = {}
 

@@ -135,6 +135,7 @@ class Loop:
                 failures += 1
                 self._tell("loop", error, failures)
                 await self._pause(BACKOFF[min(failures, len(BACKOFF)) - 1])
+        return None
 
     async def _sample(self) -> None:
         while True:

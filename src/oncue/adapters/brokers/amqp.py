@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pika.exceptions import AMQPError  # type: ignore[import-untyped]  # ships no types
+from pika.exceptions import AMQPError
 
 from oncue.adapters.brokers.amqp_connection import AmqpConnection, is_refusal
 from oncue.adapters.brokers.amqp_fields import read_death, read_properties, to_plain, without_deaths, write_properties

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import pika  # type: ignore[import-untyped]  # ships no types
-from pika.adapters.asyncio_connection import AsyncioConnection  # type: ignore[import-untyped]  # ships no types
-from pika.adapters.utils.connection_workflow import (  # type: ignore[import-untyped]  # same
+import pika
+from pika.adapters.asyncio_connection import AsyncioConnection
+from pika.adapters.utils.connection_workflow import (
     AMQPConnectorException,
 )
-from pika.exceptions import AMQPError, ChannelClosedByBroker, ConnectionClosed  # type: ignore[import-untyped]  # same
+from pika.exceptions import AMQPError, ChannelClosedByBroker, ConnectionClosed
 
 from oncue.errors import AdapterError, ConfigError
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-import pika  # type: ignore[import-untyped]  # ships no types
+import pika
 
 from oncue.model import Message
 
