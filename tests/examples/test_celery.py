@@ -1,4 +1,4 @@
-"""The contract: `examples/celery`, exactly as it stands, with a stock Celery worker and each component its own process."""
+"""The contract: `examples/celery` exactly as it stands: a stock Celery worker, each component its own process."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Team:
             return []
         return [json.loads(line) for line in self._ran.read_text().splitlines() if line.endswith("}")]
 
-    def keys(self) -> set[str]:
+    def who(self) -> set[str]:
         return {line["key"] for line in self.ran()}
 
 
@@ -96,13 +96,13 @@ async def components(team: Team, start_process: StartProcess) -> dict[str, Proce
 async def test_an_unchanged_celery_worker_runs_by_schedule_and_by_event_and_what_it_rejects_comes_back(
     team: Team, components: dict[str, Process]
 ) -> None:
-    await until(lambda: {"t-1001", "t-1002"} <= team.keys(), within=SOON, what="the scheduled run")
-    assert team.keys() == {"t-1001", "t-1002"}
+    await until(lambda: {"t-1001", "t-1002"} <= team.who(), within=SOON, what="the scheduled run")
+    assert team.who() == {"t-1001", "t-1002"}
 
     await team.sql("update trial set ends_on = (now() at time zone 'utc')::date + 3 where id = 't-1004'")
     shortened = ("emit", "trial.shortened", "--source", "/billing", "--subject", "t-1004", "--data")
     await team.oncue(*shortened, '{"days_left": 3}')
-    await until(lambda: "t-1004" in team.keys(), within=SOON, what="the run of the event")
+    await until(lambda: "t-1004" in team.who(), within=SOON, what="the run of the event")
     runs = await team.json("runs", "--task", "trial-ending")
     assert any(run["cause"].startswith("event:/billing:") for run in runs["items"])
 
@@ -128,7 +128,7 @@ async def test_an_unchanged_celery_worker_runs_by_schedule_and_by_event_and_what
 async def test_someone_who_cancels_between_two_firings_is_left_out_of_the_second(
     team: Team, components: dict[str, Process]
 ) -> None:
-    await until(lambda: {"t-1001", "t-1002"} <= team.keys(), within=SOON, what="the first run")
+    await until(lambda: {"t-1001", "t-1002"} <= team.who(), within=SOON, what="the first run")
 
     await team.sql("delete from trial where id = 't-1002'")
     before = len(team.ran())
