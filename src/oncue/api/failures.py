@@ -95,7 +95,8 @@ def _add_dead_letters(router: APIRouter, oncue: Oncue) -> None:
         """Count open dead letters by task, queue and reason."""
         found = await oncue.store.read(failures.groups)
         items = [
-            shapes.GroupShape(task=task, queue=queue, reason=reason, count=count) for task, queue, reason, count in found
+            shapes.GroupShape(task=task, queue=queue, reason=reason, count=count)
+            for task, queue, reason, count in found
         ]
         return shapes.Page(items=items)
 

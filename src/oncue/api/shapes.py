@@ -386,8 +386,10 @@ def _attempts(attempts: Sequence[Attempt]) -> list[AttemptShape]:
 
 
 def _plain(mapping: Mapping[str, Any]) -> Json:
-    return {name: value if isinstance(value, str | int | float | bool | None) else str(value)
-            for name, value in mapping.items()}
+    return {
+        name: value if isinstance(value, str | int | float | bool | None) else str(value)
+        for name, value in mapping.items()
+    }
 
 
 def _body(body: bytes | None) -> dict[str, str | None]:
