@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 from uuid import UUID
 
+from oncue.adapters.envelopes.trace import retrace
 from oncue.adapters.registry import Adapters
 from oncue.errors import AdapterError, ResolveError, TargetError
 from oncue.model import (
@@ -296,9 +297,9 @@ class Handover:
 
     def _pack(self, work: Work, entity: Entity, *, message_id: UUID, attempt: int) -> Tried:
         run, letter, target = work.run, work.letter, work.definition.target
-        if letter is not None and letter.what.body is not None and not work.asks:
-            return Tried(entity, message_id, _as_it_was(letter, message_id, work.requeue), Unreachable("not sent yet"))
         address = Address(message_id, work.task.name, run.uuid, run.due_at, attempt, work.requeue)
+        if letter is not None and letter.what.body is not None and not work.asks:
+            return Tried(entity, message_id, _as_it_was(letter, address), Unreachable("not sent yet"))
         try:
             name = target.envelope if isinstance(target, BrokerTarget) else "json"
             message = self._adapters.envelope(name).pack(entity, address, target=target)
@@ -357,8 +358,10 @@ def _takes_all(definition: Definition, run: Run) -> bool:
     return any(one.all and matching.fits(one, run.event) for one in definition.on)
 
 
-def _as_it_was(letter: DeadLetter, message_id: UUID, requeue: int) -> Message:
+def _as_it_was(letter: DeadLetter, address: Address) -> Message:
+    """Return a dead message byte for byte. Its headers say that this is another requeue, or its next death is lost."""
     what = letter.what
     assert what.body is not None
     content_type = what.content_type or "application/json"
-    return Message(message_id, what.key or "", what.body, content_type, what.headers, what.properties, requeue)
+    headers, key = retrace(what.headers, address), what.key if what.key is not None else ""
+    return Message(address.message_id, key, what.body, content_type, headers, what.properties, address.requeue)
