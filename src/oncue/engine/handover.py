@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from oncue.adapters.envelopes.trace import retrace
 from oncue.adapters.registry import Adapters
-from oncue.errors import AdapterError, ResolveError, TargetError
+from oncue.errors import AdapterError, ResolveError, TargetError, TriggerError
 from oncue.model import (
     Address,
     Attempt,
@@ -262,7 +262,7 @@ class Handover:
         return self.letter(work, tried, (Attempt(self._now(), reason),))
 
     async def _read(self, work: Work, resolver: SqlResolver, cursor: str | None) -> Page:
-        run, bound = work.run, binding.parameters(work.run, work.definition)
+        run, bound = work.run, _bound(work)
         source = self._adapters.source(resolver.source)
         if run.event is not None and not _takes_all(work.definition, run):
             return Page(tuple(await source.ask(resolver.sql, bound, keys=[run.event.key])), None)
@@ -271,7 +271,7 @@ class Handover:
         return await source.page(resolver.sql, bound, cursor=cursor, limit=limit)
 
     async def _ask(self, work: Work, resolver: SqlResolver, keys: Sequence[Key]) -> list[Entity]:
-        bound = binding.parameters(work.run, work.definition)
+        bound = _bound(work)
         return await self._adapters.source(resolver.source).ask(resolver.sql, bound, keys=keys)
 
     async def _again(self, work: Work, letter: DeadLetter) -> list[Entity]:
@@ -344,6 +344,13 @@ def _hypothetical(task: Task, due_at: datetime, *, now: datetime) -> Run:
         dead_letter_id=None,
         stop_reason=None,
     )
+
+
+def _bound(work: Work) -> dict[str, Any]:
+    try:
+        return binding.parameters(work.run, work.definition)
+    except TriggerError as error:
+        raise ResolveError(str(error)) from error
 
 
 def _of_event(run: Run) -> Entity:
