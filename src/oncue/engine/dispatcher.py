@@ -71,7 +71,10 @@ class Dispatcher:
     async def step(self, now: datetime) -> datetime | None:
         """Claim what is ready and start on it; answer when more will be."""
         if self._errors:
-            raise self._errors.pop()
+            # One outage fails all that is under way at once: it is told once, or each would stop claiming in its turn.
+            error = self._errors[0]
+            self._errors.clear()
+            raise error
         until = now + self._limits.lease
         claimed = 0
         if room := self._limits.runs - self._runs:

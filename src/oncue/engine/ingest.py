@@ -71,7 +71,9 @@ class Ingest:
     async def step(self, now: datetime) -> datetime | None:
         """Read the subscriptions again if a task changed."""
         if self._errors:
-            raise self._errors.pop()
+            error = self._errors[0]  # the others are of the same outage: see the dispatcher
+            self._errors.clear()
+            raise error
         seen = await self._store.read(tasks.fingerprint)
         if seen != self._tasks_seen:
             await self._read_subscriptions()
