@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from oncue.engine.loop import Loop
 from oncue.errors import StoreUnavailable, TriggerError
 from oncue.model import Event, EventResolver, Retry, Subscription
 from oncue.rules import binding
@@ -139,3 +140,46 @@ async def test_an_ingest_that_was_frozen_past_its_lease_sends_nothing_late(
 
     assert await stage.states() == ["done"]
     assert stage.worker.keys == ["3"]
+
+
+class Stuck:
+    """A component whose step never ends, and that notes how it is drained."""
+
+    name = "watch"
+
+    def __init__(self) -> None:
+        self.is_stepping = False
+        self.is_drained = False
+
+    async def step(self, now: datetime) -> datetime | None:
+        self.is_stepping = True
+        await asyncio.Event().wait()
+        return None
+
+    async def drain(self) -> None:
+        self.is_drained = True
+
+
+async def test_a_step_that_never_ends_does_not_outlast_the_drain(stage: Stage) -> None:
+    loop, stuck = Loop(stage.store), Stuck()
+    running = asyncio.create_task(loop.run([stuck], drain=timedelta(milliseconds=100)))
+    await until(lambda: stuck.is_stepping)
+
+    loop.stop()
+
+    async with asyncio.timeout(2):
+        await running
+    assert stuck.is_drained
+
+
+async def test_a_second_request_to_end_waits_for_nobody(stage: Stage) -> None:
+    loop, stuck = Loop(stage.store), Stuck()
+    running = asyncio.create_task(loop.run([stuck], drain=timedelta(minutes=5)))
+    await until(lambda: stuck.is_stepping)
+
+    loop.stop()
+    loop.hurry()
+
+    async with asyncio.timeout(2):
+        await running
+    assert stuck.is_drained
