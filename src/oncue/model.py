@@ -162,7 +162,7 @@ class Task:
 class Timing:
     """What the clock needs of a definition: kept as text beside the schedule, read once per distinct text.
 
-    `name` is the task's when the schedule was written: `H` in a cron is a hash of it.
+    `name` is what `H` in a cron text is hashed from: like the anchor, it stays as it was when the trigger was written.
     """
 
     schedule: Json

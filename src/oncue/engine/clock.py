@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import heapq
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 
 from oncue import crash
-from oncue.model import Firing, Schedule, TaskId, Timing
-from oncue.rules import firing, times
-from oncue.store import codec, schedules
+from oncue.model import Firing, Schedule, TaskId
+from oncue.store import schedules
 from oncue.store.base import Store
 
 BEFORE_COMMIT = crash.point("clock.before_commit")
@@ -43,7 +41,7 @@ class Clock:
         due = self._timers.take(now, limit=self._batch)
         if not due:
             return self._next(now)
-        firings = [_decide(schedule, now) for schedule in due]
+        firings = [schedules.decide(schedule, now=now) for schedule in due]
         BEFORE_COMMIT()
         try:
             won = await self._store.write(schedules.record_firings, firings, now=now)
@@ -82,9 +80,10 @@ class Clock:
     def _keep(self, firings: list[Firing], won: set[TaskId]) -> None:
         """Set the timers of what this clock moved; what another moved is found by the next look."""
         for fired in firings:
-            if fired.schedule.task_id in won and fired.state == "active" and fired.next_at is not None:
-                if (fired.next_at, fired.schedule.task_id) <= self._read_to:
-                    self._timers.put(_moved(fired))
+            if fired.schedule.task_id not in won or fired.state != "active" or fired.next_at is None:
+                continue
+            if (fired.next_at, fired.schedule.task_id) <= self._read_to:
+                self._timers.put(_moved(fired))
 
     def _next(self, now: datetime) -> datetime:
         prefetch_at = max(self._read_to[0] - self._ahead / 2, now)
@@ -117,21 +116,6 @@ class Timers:
 
     def next_due(self) -> datetime | None:
         return self._heap[0][0] if self._heap else None
-
-
-def _decide(schedule: Schedule, now: datetime) -> Firing:
-    """Decide one schedule; one whose rule cannot be followed is stopped with its reason, and its neighbours run on."""
-    try:
-        timing, trigger = _read(schedule.timing)
-        return firing.decide(schedule, trigger, timing.misfire, now=now)
-    except (ValueError, OverflowError, LookupError, OSError) as error:
-        return firing.stop(schedule, str(error) or type(error).__name__)
-
-
-@lru_cache(65536)
-def _read(text: str) -> tuple[Timing, times.Trigger]:
-    timing = codec.read_timing(text)
-    return timing, times.read_trigger(timing.schedule, anchor=timing.anchor, name=timing.name)
 
 
 def _moved(fired: Firing) -> Schedule:

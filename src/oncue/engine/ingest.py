@@ -62,7 +62,7 @@ class Ingest:
         self._limit = in_flight
         self._dedupe = dedupe
         self._subscribers: dict[str, list[Task]] = {}
-        self._tasks_seen: tuple[int, datetime | None] | None = None
+        self._tasks_seen: int | None = None
         self._pending: list[Pending] = []
         self._flusher: asyncio.Task[None] | None = None
         self._in_flight: set[asyncio.Task[None]] = set()

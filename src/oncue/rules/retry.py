@@ -16,7 +16,7 @@ def is_exhausted(policy: Retry, attempts: int) -> bool:
 
 
 def retry_at(policy: Retry, attempts: int, *, now: datetime, seed: str, at_least: timedelta | None = None) -> datetime:
-    """Return when to try again after `attempts` tries: at any moment up to the backoff, by a hash of `seed` (full jitter).
+    """Return when to try again after `attempts` tries: a moment up to the backoff, by a hash of `seed` (full jitter).
 
     `at_least` is what the other side asked for (Retry-After); it is obeyed up to a day.
     """

@@ -1,4 +1,4 @@
-"""All moves of all state machines: `(state, move) -> state`. SQL and engine know no other; the docs draw them from here.
+"""All moves of all state machines: `(state, move) -> state`. SQL and engine know no other; docs draw them from here.
 
 The sets below name the states that statements ask for: `store/sql.py` writes them into SQL as literals.
 """
@@ -14,8 +14,10 @@ SCHEDULE: Final[Moves] = {
     ("active", "pause"): "paused",
     ("active", "finish"): "finished",
     ("active", "stop"): "stopped",
+    ("active", "change"): "active",
     ("paused", "resume"): "active",
     ("paused", "finish"): "finished",
+    ("paused", "change"): "paused",
     ("stopped", "change"): "active",
     ("finished", "change"): "active",
 }
@@ -116,6 +118,11 @@ def states(noun: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(state for (start, _), end in TABLES[noun].items() for state in (start, end)))
 
 
+def first(noun: str) -> str:
+    """Return the state in which a noun begins: the first of its table."""
+    return states(noun)[0]
+
+
 def before(noun: str, *verbs: str) -> tuple[str, ...]:
     """Return the states in which any of `verbs` is allowed."""
     return tuple(dict.fromkeys(start for (start, verb) in TABLES[noun] if verb in verbs))
@@ -128,10 +135,15 @@ def ends(noun: str) -> tuple[str, ...]:
 
 
 def literals(name: str) -> tuple[str, ...]:
-    """Return the states for `{states:…}` in SQL: `run.claim` (where the move is allowed) or `run.ends`."""
+    """Return the states for `{state in …}` in SQL: `run.claim|skip` where a move is allowed, `run.ends` where none is.
+
+    `run.open` are all but the ends, `schedule.rest` all but the first.
+    """
     noun, _, verbs = name.partition(".")
     if verbs == "ends":
         return ends(noun)
+    if verbs == "rest":
+        return states(noun)[1:]
     if verbs == "open":
         return tuple(state for state in states(noun) if state not in ends(noun))
     return before(noun, *verbs.split("|"))

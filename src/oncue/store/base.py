@@ -125,18 +125,17 @@ class Store:
         self.database = database
         self.bells = {component: Bell() for component in COMPONENTS}
         self.listeners: list[Callable[[Change], None]] = []
+        self._under_way: set[asyncio.Task[Any]] = set()
 
     async def write(self, verb: Callable[P, Steps[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a verb in one transaction and return its answer. Raises StoreUnavailable."""
-        committed = await self.database.write(lambda: verb(*args, **kwargs))
-        for change in committed.changes:
-            for listener in self.listeners:
-                listener(change)
-        for wake in committed.wakes:
-            self.bells[wake.component].ring(wake.at)
-        if committed.wakes:
-            await self.database.announce(committed.wakes)
-        answer: T = committed.answer
+        """Run a verb in one transaction and return its answer. Raises StoreUnavailable.
+
+        A caller that is cancelled does not stop it: what has begun is ended, and what it changed is told.
+        """
+        writing = asyncio.create_task(self._write(lambda: verb(*args, **kwargs)))
+        self._under_way.add(writing)
+        writing.add_done_callback(self._under_way.discard)
+        answer: T = await asyncio.shield(writing)
         return answer
 
     async def read(self, verb: Callable[P, Steps[T]], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -147,10 +146,23 @@ class Store:
         """Ring this process's bells for the notices of others, until cancelled."""
         await self.database.listen(self._hear)
 
+    async def close(self) -> None:
+        """Let the writes that have begun end, and close."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await self.database.close()
+
+    async def _write(self, steps: Callable[[], Steps[Any]]) -> Any:
+        committed = await self.database.write(steps)
+        for change in committed.changes:
+            for listener in self.listeners:
+                listener(change)
+        for wake in committed.wakes:
+            self.bells[wake.component].ring(wake.at)
+        if committed.wakes:
+            await self.database.announce(committed.wakes)
+        return committed.answer
+
     def _hear(self, component: str, at: datetime | None) -> None:
         for name, bell in self.bells.items():
             if component in (name, "*"):
                 bell.ring(at)
-
-    async def close(self) -> None:
-        await self.database.close()

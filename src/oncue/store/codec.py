@@ -30,7 +30,11 @@ from oncue.model import (
     TaskId,
     Timing,
 )
+from oncue.rules import times
 from oncue.store.base import Row
+
+ATTEMPTS_KEPT = 20
+TEXT_KEPT = 2000
 
 _DEFINITION = TypeAdapter(Definition)
 _TIMING = TypeAdapter(Timing)
@@ -65,8 +69,23 @@ def read_timing(text: str) -> Timing:
     return _TIMING.validate_json(text)
 
 
+@lru_cache(65536)
+def read_trigger(text: str) -> times.Trigger:
+    """Return the trigger of a timing. Raises TriggerError where its rule can no longer be followed."""
+    timing = read_timing(text)
+    return times.read_trigger(timing.schedule, anchor=timing.anchor, name=timing.name)
+
+
 def write_attempts(attempts: Sequence[Attempt]) -> str:
-    return _ATTEMPTS.dump_json(tuple(attempts)).decode()
+    told = tuple(Attempt(attempt.at, plain_text(attempt.error) or "") for attempt in attempts[-ATTEMPTS_KEPT:])
+    return _ATTEMPTS.dump_json(told).decode()
+
+
+def plain_text(text: str | None) -> str | None:
+    """Return what others said of a failure as text that every database takes, and not a book."""
+    if text is None:
+        return None
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()[:TEXT_KEPT]
 
 
 def read_attempts(text: str) -> tuple[Attempt, ...]:
@@ -95,7 +114,7 @@ def read_task(row: Row) -> Task:
 
 
 def read_schedule(row: Row) -> Schedule:
-    """Return a schedule that is active: what the clock prefetches."""
+    """Return where a schedule stands."""
     return Schedule(
         TaskId(row["task_id"]),
         known_uuid(row["task_uuid"]),
@@ -221,7 +240,7 @@ def write_dead_letter(letter: NewDeadLetter) -> Mapping[str, Any]:
     return {
         "identity": letter.identity,
         "kind": letter.kind,
-        "reason": letter.reason,
+        "reason": plain_text(letter.reason),
         "task_id": letter.task_id,
         "task_name": letter.task_name,
         "task_version": letter.task_version,

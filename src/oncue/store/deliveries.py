@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from oncue.model import Attempt, Delivery, DeliveryState, NewDeadLetter, Run, RunId
+from oncue.rules import states
 from oncue.store import codec
 from oncue.store.base import Steps, Wake, ask
-from oncue.store.endings import bury, finish_if_settled, note_attempts
+from oncue.store.endings import bury_of_run, finish_if_settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,14 @@ def settle(settled: Sequence[Settled], *, now: datetime) -> Steps[int]:
 
     Answer how many this caller still held.
     """
+    runs = yield ask("lock_runs", ids=sorted({one.delivery.run_id for one in settled}))
+    requeued = {row["id"]: row["dead_letter_id"] for row in runs}
     rows = yield ask("settle_deliveries", rows=[_row(one, now) for one in settled])
     held = {row["id"] for row in rows}
     kept = [one for one in settled if one.delivery.id in held]
     for one in kept:
-        yield from _bury(one, now=now)
+        if one.letter is not None:
+            yield from bury_of_run(requeued[one.delivery.run_id], one.letter, now=now)
     if counts := _counts(kept):
         yield ask("count_settled", rows=counts)
         yield from finish_if_settled([RunId(int(row[0])) for row in counts], now=now)
@@ -57,24 +61,15 @@ def settle(settled: Sequence[Settled], *, now: datetime) -> Steps[int]:
 
 def _row(one: Settled, now: datetime) -> tuple[object, ...]:
     over = one.state != "waiting"
-    delivery = one.delivery
+    assert not over or one.state in states.ends("delivery"), f"a delivery does not end as {one.state}"
+    delivery, reason = one.delivery, codec.plain_text(one.reason)
     attempts = delivery.attempts if one.counted else delivery.attempts - 1
-    errors = codec.write_attempts(one.attempts[-20:])
-    return delivery.id, delivery.fence, one.state, one.reason, one.ready_at, attempts, errors, now if over else None
-
-
-def _bury(one: Settled, *, now: datetime) -> Steps[None]:
-    if one.letter is None:
-        return
-    rows = yield ask("read_requeued_of_run", run_id=one.delivery.run_id)
-    if rows and rows[0]["dead_letter_id"] is not None:
-        yield from note_attempts(rows[0]["dead_letter_id"], one.letter.attempts, reason=one.letter.reason)
-    else:
-        yield from bury(one.letter, now=now)
+    errors = codec.write_attempts(one.attempts)
+    return delivery.id, delivery.fence, one.state, reason, one.ready_at, attempts, errors, now if over else None
 
 
 def _counts(kept: Sequence[Settled]) -> list[tuple[int, int, int, int, int]]:
-    """Return (run, closed, confirmed, dead, dropped) for each run, in the order of their ids: one lock order."""
+    """Return (run, closed, confirmed, dead, dropped) for each run."""
     totals: dict[int, Counter[str]] = {}
     for one in kept:
         if one.state != "waiting":
@@ -82,10 +77,10 @@ def _counts(kept: Sequence[Settled]) -> list[tuple[int, int, int, int, int]]:
     return [
         (
             run_id,
-            sum(states.values()),
-            states["delivered"],
-            states["dead"],
-            sum(states.values()) - states["delivered"] - states["dead"],
+            sum(ended.values()),
+            ended["delivered"],
+            ended["dead"],
+            sum(ended.values()) - ended["delivered"] - ended["dead"],
         )
-        for run_id, states in sorted(totals.items())
+        for run_id, ended in sorted(totals.items())
     ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -11,7 +12,7 @@ from uuid import UUID
 from oncue.model import Change, Event, RunId, TaskId, TaskState
 from oncue.rules import identity
 from oncue.store import codec
-from oncue.store.base import Steps, Wake, ask
+from oncue.store.base import Row, Steps, Wake, ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,10 @@ def accept(incoming: Sequence[Incoming], *, now: datetime, until: datetime) -> S
     first: dict[tuple[str, str], Incoming] = {}
     for one in incoming:
         first.setdefault((one.event.source, one.event.id), one)
-    rows = yield ask("insert_events", rows=[_event(one, now) for one in first.values()])
+    new = sorted(
+        first.items(), key=lambda item: item[0]
+    )  # one lock order: two batches with the same events do not wait in a ring
+    rows = yield ask("insert_events", rows=[_event(one, now) for _, one in new])
     ids = {(row["source"], row["event_id"]): row["id"] for row in rows}
     runs = yield from _make_runs([one for key, one in first.items() if key in ids], ids, now=now, until=until)
     digests = yield from _known(first, ids)
@@ -79,6 +83,8 @@ def accept(incoming: Sequence[Incoming], *, now: datetime, until: datetime) -> S
             answers.append(Accepted("accepted", tuple(runs.get(key, ()))))
         else:
             answers.append(Accepted("duplicate" if digests[key] == one.digest else "conflict"))
+    for verdict, count in Counter(answer.verdict for answer in answers).items():
+        yield Change("event", "", verdict, facts={"count": count})
     return answers
 
 
@@ -100,27 +106,36 @@ def _make_runs(
         for match in one.matched:
             if match.state != "active":
                 reason = f"event {one.event.id} of {one.event.source} came while the task was paused"
-                passed_over.append((match.task_id, match.version, now, now, 1, "paused", reason, now))
+                passed_over.append((match.task_id, match.version, reason))
                 continue
             uuid = identity.run_uuid(match.task_uuid, cause)
             wanted[uuid] = (key, match.task_id)
             rows[match.at_once].append((uuid, match.task_id, match.version, cause, ids[key]))
-    if passed_over:
-        yield ask("insert_ledger", rows=passed_over)
+    noted = (yield ask("insert_passed_over", rows=passed_over, now=now)) if passed_over else []
+    if len(noted) < len(passed_over):
+        raise Stale
     claimed = (yield ask("insert_claimed_runs", rows=rows[True], now=now, until=until)) if rows[True] else []
     due = (yield ask("insert_event_runs", rows=rows[False], now=now)) if rows[False] else []
     if len(claimed) + len(due) < len(wanted):
-        raise Stale
+        yield from _check_rest(wanted, [*claimed, *due])
     if due:
         yield Wake("dispatcher", now)
-    if wanted:
-        yield Change("run", "", "due", facts={"count": len(wanted)})
+    if made := len(claimed) + len(due):
+        yield Change("run", "", "due", facts={"count": made})
     runs: dict[tuple[str, str], list[MadeRun]] = {}
     for row, at_once in [*((row, True) for row in claimed), *((row, False) for row in due)]:
         uuid = codec.known_uuid(row["uuid"])
         key, task_id = wanted[uuid]
         runs.setdefault(key, []).append(MadeRun(task_id, RunId(row["id"]), uuid, at_once))
     return runs
+
+
+def _check_rest(wanted: Iterable[UUID], made: Sequence[Row]) -> Steps[None]:
+    """Raise Stale unless every run that was not made stands already: its event came once before, and was forgotten."""
+    rest = set(wanted) - {codec.known_uuid(row["uuid"]) for row in made}
+    found = yield ask("find_runs", ids=sorted(rest))
+    if len(found) < len(rest):
+        raise Stale
 
 
 def _known(

@@ -8,10 +8,10 @@ from uuid import UUID, uuid4
 
 from oncue.errors import Conflict, NotFound
 from oncue.model import Change, DeadLetter, DeadLetterId, NewDeadLetter, Requeue, RequeueId, RequeueState
-from oncue.rules import identity
+from oncue.rules import identity, states
 from oncue.store import codec
 from oncue.store.base import Steps, Wake, ask
-from oncue.store.endings import bury
+from oncue.store.endings import bury, settle_letter
 
 
 def record(letters: Sequence[NewDeadLetter], *, now: datetime) -> Steps[int]:
@@ -184,22 +184,26 @@ def _make_run(made: Requeue, letter: DeadLetter, *, now: datetime) -> Steps[None
     )
 
 
+def retake_strangers(*, before: datetime, now: datetime, limit: int) -> Steps[list[DeadLetter]]:
+    """Take strangers again that were given out before `before` and never settled: whoever was to publish them died."""
+    rows = yield ask("retake_strangers", before=before, now=now, limit=limit)
+    return [codec.read_dead_letter(row) for row in rows]
+
+
 def settle_stranger(letter: DeadLetter, *, error: str | None, now: datetime) -> Steps[None]:
     """Say what became of a dead letter that the failure handler published itself."""
-    state = "open" if error else "recovered"
-    reason = None if error else "published again to the queue that it failed in"
-    rows = yield ask("settle_requeued", id=letter.id, state=state, reason=reason, now=now)
-    for row in rows:
-        yield ask("count_requeued", id=row["requeue_id"], recovered=int(not error), failed=int(bool(error)), now=now)
-        yield Wake("failures", now)
-        yield Change("dead_letter", str(letter.uuid), state, error or reason)
+    if error is None:
+        reason = "published again to the queue that it failed in"
+        yield from settle_letter(letter.id, "recovered", reason=reason, now=now)
+    else:
+        yield from settle_letter(letter.id, "open", reason=error, now=now)
 
 
 def move_requeue(
     made: Requeue, state: RequeueState, *, reason: str | None, ready_at: datetime, now: datetime
 ) -> Steps[bool]:
     """Move a requeue; one that ends gives back what it has not sent. Answer False where it has moved already."""
-    over = state in ("done", "stopped", "cancelled")
+    over = state in states.ends("requeue")
     ended_at = now if over else None
     rows = yield ask(
         "move_requeue",

@@ -1,4 +1,4 @@
-"""Brings a store's schema up to date: numbered files, never edited, each in a transaction, safe when two migrate at once.
+"""Brings a store's schema up to date: numbered files, never edited, in one transaction, safe when two migrate at once.
 
 A file whose first line is `-- breaking` ends older processes: they refuse a store that is ahead of them by one.
 """
@@ -15,7 +15,12 @@ from oncue.errors import SchemaError
 from oncue.store import sql
 
 LOCK = 0x6F6E637565  # "oncue"
-LEDGER = "create table if not exists schema_versions (number integer primary key, name text not null, digest text, breaking integer not null)"
+PATIENCE = 3600.0  # seconds
+LEDGER = """
+create table if not exists schema_versions (
+    number integer primary key, name text not null, digest text, breaking integer not null
+)
+"""
 SEEN = "select number, name, digest, breaking from schema_versions order by number"
 
 
@@ -84,11 +89,13 @@ async def migrate_postgres(connection: Any, only_check: bool) -> list[str]:
         there = await connection.fetchval("select to_regclass('schema_versions') is not null")
         return _refuse(outstanding([tuple(row) for row in await connection.fetch(SEEN)] if there else []))
     async with connection.transaction():
-        await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
+        await connection.execute("set local lock_timeout = 0")
+        await connection.execute("select pg_advisory_xact_lock($1)", LOCK, timeout=PATIENCE)
+        await connection.execute("set local lock_timeout = '2s'")
         await connection.execute(LEDGER)
         todo = outstanding([tuple(row) for row in await connection.fetch(SEEN)])
         for migration in todo:
-            await connection.execute(sql.write_words(migration.text, "postgres"))
+            await connection.execute(sql.write_words(migration.text, "postgres"), timeout=PATIENCE)
             await connection.execute("insert into schema_versions values ($1, $2, $3, $4)", *_row(migration))
     return [f"{migration.number:04} {migration.name}" for migration in todo]
 

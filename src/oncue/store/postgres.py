@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Any, TypeVar
@@ -16,7 +17,7 @@ from uuid import uuid4
 
 import asyncpg
 
-from oncue.errors import StoreUnavailable
+from oncue.errors import SchemaError, StoreUnavailable
 from oncue.model import Change
 from oncue.store import migrate, sql
 from oncue.store.base import Committed, Query, Row, Steps, Wake
@@ -25,8 +26,16 @@ T = TypeVar("T")
 CHANNEL = "oncue"
 ECHO_SECONDS = 10.0
 TRIES = 5
-SETTINGS = {"timezone": "UTC", "application_name": "oncue", "default_transaction_isolation": "read committed"}
-RETRIED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+# A process that freezes within a transaction must not keep its locks, and who waits for them must not wait for ever.
+SETTINGS = {
+    "timezone": "UTC",
+    "application_name": "oncue",
+    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "10s",
+    "tcp_user_timeout": "15s",
+}
+# Two that make the same row at once: the one that lost begins again, and finds it made.
+RETRIED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError)
 GONE = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
@@ -37,6 +46,7 @@ GONE = (
     asyncpg.InvalidCatalogNameError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.LockNotAvailableError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.DiskFullError,
     OSError,
     TimeoutError,
@@ -56,6 +66,7 @@ class PostgresDatabase:
         self._opening = asyncio.Lock()
         self._direct: asyncpg.Connection[asyncpg.Record] | None = None
         self._unsaid: dict[str, datetime] = {}
+        self._to_say = asyncio.Event()
         self._name = uuid4().hex
 
     async def write(self, steps: Callable[[], Steps[Any]]) -> Committed:
@@ -66,6 +77,7 @@ class PostgresDatabase:
             except RETRIED as error:
                 if not left:
                     raise StoreUnavailable(f"the store gave up on a transaction {TRIES} times: {error}") from error
+                await asyncio.sleep(random.uniform(0, 0.05))
         raise AssertionError("unreachable")
 
     async def read(self, steps: Callable[[], Steps[T]]) -> T:
@@ -78,23 +90,21 @@ class PostgresDatabase:
             return await migrate.migrate_postgres(connection, only_check)
 
     async def announce(self, wakes: tuple[Wake, ...]) -> None:
-        """Send notices on the direct connection; what piles up meanwhile goes out together."""
-        idle = not self._unsaid
+        """Leave notices to the direct connection, where what piles up goes out together; without one, send them now."""
         for wake in wakes:
             self._unsaid[wake.component] = min(wake.at, self._unsaid.get(wake.component, wake.at))
-        if idle and self._direct is not None:
-            await asyncio.sleep(0)
-            said, self._unsaid = self._unsaid, {}
-            text = " ".join(f"{component}={at.isoformat()}" for component, at in said.items())
-            with contextlib.suppress(*GONE):
-                await self._notify(f"{self._name} {text}")
+        if self._direct is not None:
+            self._to_say.set()
+            return
+        with contextlib.suppress(StoreUnavailable):
+            async with self._connection() as connection:
+                await self._say(connection)
 
     async def listen(self, heard: Callable[[str, datetime | None], None]) -> None:
         while True:
             try:
                 await self._listen_once(heard)
             except GONE:
-                self._direct = None
                 await asyncio.sleep(1)
             heard("*", None)
 
@@ -121,25 +131,48 @@ class PostgresDatabase:
 
         try:
             await connection.add_listener(CHANNEL, hear)
-            self._direct = connection
             heard("*", None)
             while True:
                 echoed.clear()
-                await self._notify(f"{self._name} echo")
-                await asyncio.wait_for(echoed.wait(), 5)
-                await asyncio.sleep(ECHO_SECONDS)
+                await self._notify(connection, "echo")
+                async with asyncio.timeout(5):
+                    await echoed.wait()
+                self._direct = connection
+                await self._speak(connection)
         finally:
             self._direct = None
             connection.terminate()
 
-    async def _notify(self, text: str) -> None:
-        if self._direct is not None:
-            await self._direct.execute("select pg_notify($1, $2)", CHANNEL, text)
+    async def _speak(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        """Say what there is to say, until it is time for the next echo."""
+        is_over = False
+
+        def ring() -> None:
+            nonlocal is_over
+            is_over = True
+            self._to_say.set()
+
+        bell = asyncio.get_running_loop().call_later(ECHO_SECONDS, ring)
+        try:
+            while not is_over:
+                await self._to_say.wait()
+                await self._say(connection)
+        finally:
+            bell.cancel()
+
+    async def _say(self, connection: Any) -> None:
+        said, self._unsaid = self._unsaid, {}
+        self._to_say.clear()
+        if said:
+            await self._notify(connection, " ".join(f"{component}={at.isoformat()}" for component, at in said.items()))
+
+    async def _notify(self, connection: Any, text: str) -> None:
+        await connection.execute("select pg_notify($1, $2)", CHANNEL, f"{self._name} {text}")
 
     async def _transact(self, connection: Any, steps: Steps[Any]) -> Committed:
         changes: list[Change] = []
         wakes: list[Wake] = []
-        async with connection.transaction():
+        async with connection.transaction(isolation="read_committed"):
             answer = await self._run(connection, steps, changes, wakes)
         return Committed(answer, tuple(changes), tuple(wakes))
 
@@ -165,6 +198,8 @@ class PostgresDatabase:
         try:
             async with (await self._open()).acquire(timeout=10) as connection:
                 yield connection
+        except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError) as error:
+            raise SchemaError(f"the store lacks tables ({_one_line(error)}): run `oncue migrate`.") from error
         except GONE as error:
             raise StoreUnavailable(f"the store cannot be reached now: {_one_line(error)}") from error
 
@@ -176,7 +211,7 @@ class PostgresDatabase:
                     min_size=1,
                     max_size=self._connections,
                     timeout=5,
-                    command_timeout=30,
+                    command_timeout=15,
                     max_inactive_connection_lifetime=300,
                     **self._options,
                 )

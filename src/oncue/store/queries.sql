@@ -7,17 +7,20 @@ set sampled_at = :host
 
 -- === tasks ===
 
--- name: lock_tasks
--- All tasks: an apply looks at each.
-select tasks.id, tasks.uuid, tasks.version, tasks.state, tasks.reason, tasks.created_at, tasks.changed_at,
-    definitions.definition
-from tasks
-join definitions on definitions.task_id = tasks.id and definitions.version = tasks.version
-where {tasks.state in task.remove}
-order by tasks.id
+-- name: begin_change
+-- One row by primary key. Tasks are changed by one transaction after another, and the count tells the ingest of each.
+update task_changes
+set count = count + 1
+where id = 1
+
+-- name: read_changes
+-- One row by primary key.
+select count
+from task_changes
+where id = 1
 
 -- name: list_tasks
--- All tasks, for listings and for the ingest's cache.
+-- All tasks: for an apply, for listings and for the ingest's cache.
 select tasks.id, tasks.uuid, tasks.version, tasks.state, tasks.reason, tasks.created_at, tasks.changed_at,
     definitions.definition
 from tasks
@@ -25,13 +28,8 @@ join definitions on definitions.task_id = tasks.id and definitions.version = tas
 where {tasks.state in task.remove}
 order by tasks.name
 
--- name: read_fingerprint
--- Changes whenever a task does. All tasks: a handful of pages.
-select count(*) as count, max(changed_at) as changed_at
-from tasks
-
 -- name: list_task_names
--- For an error's remedy.
+-- Served by tasks_name.
 select name
 from tasks
 where {state in task.remove}
@@ -45,7 +43,7 @@ select tasks.id, tasks.uuid, tasks.version, tasks.state, tasks.reason, tasks.cre
 from tasks
 join definitions on definitions.task_id = tasks.id and definitions.version = tasks.version
 where tasks.name = :name
-  and tasks.state <> 'removed'
+  and {tasks.state in task.remove}
 
 -- name: read_task_at_version
 -- Served by the primary keys.
@@ -64,7 +62,7 @@ where id = :id
 
 -- name: insert_task
 insert into tasks (uuid, name, version, state, created_at, changed_at)
-values (:uuid, :name, 1, 'active', :now, :now)
+values (:uuid, :name, 1, {first:task}, :now, :now)
 returning id
 
 -- name: change_task
@@ -73,11 +71,26 @@ update tasks
 set name = :name, version = :version, changed_at = :now
 where id = :id
 
--- name: move_task
+-- name: pause_task
 -- Served by the primary key.
 update tasks
-set state = :state, reason = :reason, changed_at = :now
+set state = {to:task.active.pause}, reason = :reason, changed_at = :now
 where id = :id
+  and {state in task.pause}
+
+-- name: resume_task
+-- Served by the primary key.
+update tasks
+set state = {to:task.paused.resume}, reason = null, changed_at = :now
+where id = :id
+  and {state in task.resume}
+
+-- name: remove_task
+-- Served by the primary key.
+update tasks
+set state = {to:task.active.remove}, reason = :reason, changed_at = :now
+where id = :id
+  and {state in task.remove}
 
 -- name: insert_definition
 insert into definitions (task_id, version, definition, created_at)
@@ -127,8 +140,8 @@ update schedules
 set task_version = :task_version,
     version = version + 1,
     timing = :timing,
-    state = case when state = 'stopped' then {to:schedule.stopped.change} else state end,
-    reason = case when state = 'stopped' then null else reason end
+    state = case when {state is schedule.stopped} then {to:schedule.stopped.change} else state end,
+    reason = case when {state is schedule.stopped} then null else reason end
 where task_id = :task_id
 
 -- name: delete_schedule
@@ -180,7 +193,7 @@ insert into runs (
     uuid, task_id, task_version, cause, due_at, previous_due_at, asked_at, ready_at, state, overlap, caught_up
 )
 select rows.uuid, rows.task_id, rows.task_version, rows.cause, rows.due_at, rows.previous_due_at, rows.now, rows.now,
-    'due', rows.overlap, rows.caught_up
+    {first:run}, rows.overlap, rows.caught_up
 from {rows:uuid uuid, task_id bigint, task_version integer, cause text, due_at time, previous_due_at time, now time, overlap text, caught_up bool}
 where true
 on conflict (uuid) do nothing
@@ -210,12 +223,27 @@ join {rows:source text, event_id text} on events.source = rows.source and events
 -- name: insert_event_runs
 -- Version and pause of the task are compared in the statement that writes. Served by the primary key of tasks.
 insert into runs (uuid, task_id, task_version, cause, due_at, asked_at, ready_at, state, event_id)
-select rows.uuid, rows.task_id, rows.task_version, rows.cause, :now, :now, :now, 'due', rows.event_id
+select rows.uuid, rows.task_id, rows.task_version, rows.cause, :now, :now, :now, {first:run}, rows.event_id
 from {rows:uuid uuid, task_id bigint, task_version integer, cause text, event_id bigint}
-join tasks on tasks.id = rows.task_id and tasks.version = rows.task_version and tasks.state = 'active'
+join tasks on tasks.id = rows.task_id and tasks.version = rows.task_version and {tasks.state in task.pause}
 where true
 on conflict (uuid) do nothing
 returning id, uuid
+
+-- name: insert_passed_over
+-- As insert_event_runs, for a task that is paused: the ledger says that its event made no run.
+insert into ledger (task_id, task_version, first_due_at, last_due_at, count, verdict, reason, created_at)
+select rows.task_id, rows.task_version, :now, :now, 1, 'paused', rows.reason, :now
+from {rows:task_id bigint, task_version integer, reason text}
+join tasks on tasks.id = rows.task_id and tasks.version = rows.task_version and {tasks.state in task.resume}
+where true
+returning id
+
+-- name: find_runs
+-- Served by runs_uuid.
+select uuid
+from runs
+where uuid in {each:ids uuid}
 
 -- name: insert_claimed_runs
 -- As insert_event_runs, for the process that took the event in and holds the runs at once.
@@ -225,7 +253,7 @@ insert into runs (
 select rows.uuid, rows.task_id, rows.task_version, rows.cause, :now, :now, :until, :now, {to:run.due.claim}, 1, 1,
     rows.event_id
 from {rows:uuid uuid, task_id bigint, task_version integer, cause text, event_id bigint}
-join tasks on tasks.id = rows.task_id and tasks.version = rows.task_version and tasks.state = 'active'
+join tasks on tasks.id = rows.task_id and tasks.version = rows.task_version and {tasks.state in task.pause}
 where true
 on conflict (uuid) do nothing
 returning id, uuid
@@ -236,7 +264,7 @@ returning id, uuid
 insert into runs (
     uuid, task_id, task_version, cause, due_at, asked_at, ready_at, state, dead_letter_id, cursor_text, event_id
 )
-values (:uuid, :task_id, :task_version, :cause, :due_at, :now, :now, 'due', :dead_letter_id, :cursor, :event_id)
+values (:uuid, :task_id, :task_version, :cause, :due_at, :now, :now, {first:run}, :dead_letter_id, :cursor, :event_id)
 on conflict (uuid) do nothing
 returning id
 
@@ -288,14 +316,14 @@ update runs
 set state = rows.state, reason = rows.reason, ended_at = rows.ended_at
 from {rows:id bigint, state text, reason text, ended_at time}
 where runs.id = rows.id
+  and {runs.state in run.skip}
 
 -- name: ask_to_stop
 -- Served by the primary key.
 update runs
 set stop_reason = :reason
 where id = :id
-  and {state in run.open}
-returning id
+  and {state in run.fail}
 
 -- name: free_slot
 -- Served by the primary key.
@@ -306,30 +334,45 @@ where id = :task_id
 returning id
 
 -- name: wake_next
--- Served by runs_queued.
-update runs
-set state = {to:run.queued.wake}, ready_at = :now, reason = null
-where id in (
+-- Served by runs_queued. The pick is locked: one that is cancelled just then is passed over for the next.
+with picked as materialized (
     select id
     from runs
     where task_id = :task_id
       and {state in run.wake}
     order by due_at, id
     limit 1
+    {lock}
 )
+update runs
+set state = {to:run.queued.wake}, ready_at = :now, reason = null
+where id in (select id from picked)
 returning id
 
 -- name: renew_run
--- Served by the primary key.
+-- Served by the primary key, and by runs_queued for the run that waits to replace this one. It is looked for here, since
+-- a claim that wrote into the row of the run that it waits for would lock the two in the wrong order.
 update runs
-set ready_at = :until
+set ready_at = :until,
+    stop_reason = case
+        when stop_reason is null and overlap is not null and exists (
+            select 1
+            from runs as waiting
+            where waiting.task_id = runs.task_id
+              and {waiting.state in run.wake}
+              and waiting.overlap = 'replace'
+              and not waiting.caught_up
+        )
+        then :replaced
+        else stop_reason
+    end
 where id = :id
   and fence = :fence
   and {state in run.give_back}
 returning stop_reason
 
 -- name: checkpoint_run
--- Served by the primary key. A page that is done is progress: attempts are counted from there.
+-- Served by the primary key. A page that is done is progress: for the next one, this is the first attempt.
 update runs
 set cursor_text = :cursor,
     resolved = resolved + :resolved,
@@ -337,7 +380,7 @@ set cursor_text = :cursor,
     dropped = dropped + :dropped,
     dead = dead + :dead,
     open = open + :open,
-    attempts = 0,
+    attempts = 1,
     ready_at = :until
 where id = :id
   and fence = :fence
@@ -369,23 +412,43 @@ update runs
 set state = :state, reason = :reason, ended_at = :now
 where id = :id
   and fence = :fence
-  and {state in run.finish|fail}
-returning id
+  and {state in run.fail}
+returning open
+
+-- name: drop_open
+-- Served by the primary key, within the transaction that cancels the run and its open deliveries.
+update runs
+set dropped = dropped + open, open = 0
+where id = :id
+
+-- name: lock_run
+-- Served by runs_uuid.
+select id
+from runs
+where uuid = :uuid
+{lock}
+
+-- name: lock_runs
+-- Served by the primary key, in one order everywhere.
+select id, dead_letter_id
+from runs
+where id in {each:ids bigint}
+order by id
+{lock}
 
 -- name: cancel_waiting_run
 -- Served by the primary key.
 update runs
 set state = {to:run.due.cancel}, reason = :reason, ended_at = :now
 where id = :id
-  and state in ('due', 'queued')
-returning id
+  and {state in run.queue|wake|release}
 
 -- name: cancel_settling_run
 -- Served by the primary key.
 update runs
-set state = {to:run.settling.cancel}, reason = :reason, ended_at = :now, dropped = dropped + open, open = 0
+set state = {to:run.settling.cancel}, reason = :reason, ended_at = :now
 where id = :id
-  and state = 'settling'
+  and {state is run.settling}
 
 -- name: finish_settled
 -- Served by the primary key.
@@ -393,7 +456,7 @@ update runs
 set state = case when dead > 0 then {to:run.settling.part} else {to:run.settling.finish} end, ended_at = :now
 where id in {each:ids bigint}
   and open = 0
-  and state = 'settling'
+  and {state is run.settling}
 returning id
 
 -- name: read_runs_by_id
@@ -478,7 +541,7 @@ where {state in delivery.claim}
 insert into deliveries (
     run_id, message_id, key_json, data, requeue, state, ready_at, attempts, errors, created_at
 )
-select rows.run_id, rows.message_id, rows.key_json, rows.data, rows.requeue, 'waiting', rows.ready_at, rows.attempts,
+select rows.run_id, rows.message_id, rows.key_json, rows.data, rows.requeue, {first:delivery}, rows.ready_at, rows.attempts,
     rows.errors, rows.now
 from {rows:run_id bigint, message_id uuid, key_json text, data text, requeue integer, ready_at time, attempts integer, errors text, now time}
 
@@ -539,12 +602,6 @@ where run_id = :run_id
 order by id
 limit :limit
 
--- name: read_requeued_of_run
--- Served by the primary key.
-select dead_letter_id
-from runs
-where id = :run_id
-
 -- === dead letters ===
 
 -- name: insert_dead_letter
@@ -553,7 +610,7 @@ insert into dead_letters (
     requeue, attempts, broker, queue, origin, body, content_type, headers, properties, cursor_text, created_at, parent_id
 )
 values (
-    :uuid, :identity, :kind, 'open', :reason, :task_id, :task_name, :task_version, :run_id, :run_uuid, :message_id,
+    :uuid, :identity, :kind, {first:dead_letter}, :reason, :task_id, :task_name, :task_version, :run_id, :run_uuid, :message_id,
     :key_json, :data, :requeue, :attempts, :broker, :queue, :origin, :body, :content_type, :headers, :properties,
     :cursor_text, :now, :parent_id
 )
@@ -580,16 +637,16 @@ select *
 from dead_letters
 where id = :id
 
--- name: read_dead_letter_attempts
+-- name: read_requeued
 -- Served by the primary key.
-select attempts
+select kind, attempts
 from dead_letters
 where id = :id
 
 -- name: note_attempts
 -- Served by the primary key.
 update dead_letters
-set attempts = :attempts, reason = :reason
+set attempts = :attempts, reason = :reason, cursor_text = :cursor
 where id = :id
 
 -- name: list_dead_letters
@@ -606,27 +663,29 @@ limit :limit
 -- Served by dead_letters_open.
 select task_name, queue, reason, count(*) as count
 from dead_letters
-where {state in dead_letter.discard}
-  and state <> 'requeuing'
+where {state in dead_letter.requeue|release}
 group by task_name, queue, reason
 order by count(*) desc
 limit 100
 
 -- name: find_open_by_uuid
--- Served by dead_letters_uuid.
+-- Served by dead_letters_uuid. Locked in one order, so that two operators do not wait for each other.
 select id
 from dead_letters
 where uuid in {each:ids uuid}
+  and {state in dead_letter.requeue|release}
 order by id
+{lock}
 
 -- name: find_open
--- Served by dead_letters_open.
+-- Served by dead_letters_open. Locked as find_open_by_uuid.
 select id
 from dead_letters
-where state in ('open', 'quarantined')
+where {state in dead_letter.requeue|release}
   and (cast(:task as text) is null or task_name = :task)
 order by id
 limit :limit
+{lock}
 
 -- name: take_into_requeue
 -- Served by the primary key. Of two operators, one gets each dead letter.
@@ -641,7 +700,7 @@ returning id
 update dead_letters
 set state = {to:dead_letter.open.discard}, ended_at = :now, ended_reason = :reason
 where id in {each:ids bigint}
-  and state in ('open', 'quarantined')
+  and {state in dead_letter.requeue|release}
 returning uuid
 
 -- name: settle_requeued
@@ -649,15 +708,16 @@ returning uuid
 update dead_letters
 set state = :state,
     requeue = requeue + 1,
-    ended_reason = :reason,
-    ended_at = case when :state = 'open' then null else cast(:now as {time}) end
+    reason = coalesce(:why, reason),
+    ended_reason = :ended_reason,
+    ended_at = :ended_at
 where id = :id
   and {state in dead_letter.confirm}
 returning uuid, requeue_id
 
 -- name: insert_requeue
 insert into requeues (uuid, state, rate, ask, total, actor, created_at, ready_at)
-values (:uuid, 'canary', :rate, :ask, :total, :actor, :now, :now)
+values (:uuid, {first:requeue}, :rate, :ask, :total, :actor, :now, :now)
 returning *
 
 -- name: size_requeue
@@ -689,7 +749,7 @@ limit :limit
 -- Served by requeues_ready.
 select *
 from requeues
-where state in ('canary', 'running')
+where {state in requeue.stop}
   and ready_at <= :now
 order by ready_at, id
 limit :limit
@@ -698,7 +758,7 @@ limit :limit
 -- Served by requeues_ready.
 select min(ready_at) as ready_at
 from requeues
-where state in ('canary', 'running')
+where {state in requeue.stop}
 
 -- name: advance_requeue
 -- Served by the primary key. The count that was seen is the token.
@@ -706,7 +766,7 @@ update requeues
 set sent = sent + :count, state = :state, ready_at = :ready_at
 where id = :id
   and sent = :seen
-  and state in ('canary', 'running')
+  and {state in requeue.stop}
 returning id
 
 -- name: next_requeued
@@ -725,10 +785,29 @@ update dead_letters
 set requeued_at = :now
 where id in {each:ids bigint}
 
+-- name: retake_strangers
+-- Served by dead_letters_strangers. Whoever took them to publish them has died: they are published again.
+with picked as materialized (
+    select id
+    from dead_letters
+    where {state is dead_letter.requeuing}
+      and task_id is null
+      and requeued_at < :before
+    order by requeued_at
+    limit :limit
+    {skip_locked}
+)
+update dead_letters
+set requeued_at = :now
+where id in (select id from picked)
+returning *
+
 -- name: count_requeued
--- Served by the primary key.
+-- Served by the primary key. What waits for an answer goes on with it; what sends keeps to its rate.
 update requeues
-set recovered = recovered + :recovered, failed = failed + :failed, ready_at = :now
+set recovered = recovered + :recovered,
+    failed = failed + :failed,
+    ready_at = case when {state in requeue.pause} and sent < total then ready_at else :now end
 where id = :id
 
 -- name: move_requeue
@@ -772,38 +851,38 @@ from tasks
 where {state in task.remove}
 
 -- name: count_schedules
+-- Served by schedules_due and schedules_resting; counted up to :limit.
 select state, count(*) as count
-from schedules
+from (select state from schedules where {state in schedule.fire} limit :limit) as counted
+group by state
+union all
+select state, count(*) as count
+from (select state from schedules where {state in schedule.rest} limit :limit) as counted
 group by state
 
 -- name: count_open_runs
--- Served by runs_ready, runs_queued and runs_settling.
+-- Served by runs_ready, runs_queued and runs_settling; counted up to :limit.
 select state, count(*) as count
-from runs
-where state in ('due', 'running')
+from (select state from runs where {state in run.claim} limit :limit) as counted
 group by state
 union all
 select state, count(*) as count
-from runs
-where state = 'queued'
+from (select state from runs where {state in run.wake} limit :limit) as counted
 group by state
 union all
 select state, count(*) as count
-from runs
-where state = 'settling'
+from (select state from runs where {state is run.settling} limit :limit) as counted
 group by state
 
 -- name: count_deliveries
--- Served by deliveries_ready.
+-- Served by deliveries_ready; counted up to :limit.
 select count(*) as count
-from deliveries
-where {state in delivery.claim}
+from (select id from deliveries where {state in delivery.claim} limit :limit) as counted
 
 -- name: count_dead_letters
--- Served by dead_letters_open.
+-- Served by dead_letters_open; counted up to :limit.
 select count(*) as count
-from dead_letters
-where state in ('open', 'quarantined')
+from (select id from dead_letters where {state in dead_letter.requeue|release} limit :limit) as counted
 
 -- name: oldest_schedule
 -- Served by schedules_due.
@@ -824,11 +903,12 @@ order by ready_at
 limit 1
 
 -- name: list_stopped
--- Served by schedules_stopped.
+-- Served by schedules_resting.
 select tasks.name, schedules.reason
 from schedules
 join tasks on tasks.id = schedules.task_id
-where schedules.state = 'stopped'
+where {schedules.state is schedule.stopped}
+  and {schedules.state in schedule.rest}
 order by tasks.name
 limit :limit
 
@@ -847,6 +927,7 @@ limit :limit
 select id
 from runs
 where ended_at < :before
+  and open = 0
 order by ended_at
 limit :limit
 
@@ -873,15 +954,22 @@ where id in (select id from ledger where created_at < :before order by created_a
 returning id
 
 -- name: delete_audit
--- Served by the primary key: rows are in the order of their times.
+-- Served by audit_happened.
 delete from audit
-where id in (select id from audit where happened_at < :before order by id limit :limit)
+where id in (select id from audit where happened_at < :before order by happened_at limit :limit)
 returning id
 
 -- name: delete_events
--- Served by events_received.
+-- Served by events_received, and runs_event: a run that is kept can still be carried out, and told of.
 delete from events
-where id in (select id from events where received_at < :before order by received_at limit :limit)
+where id in (
+    select id
+    from events
+    where received_at < :before
+      and not exists (select 1 from runs where runs.event_id = events.id)
+    order by received_at
+    limit :limit
+)
 returning id
 
 -- name: delete_components

@@ -12,7 +12,9 @@ from oncue.model import Change, Delivery, Lost, NewDeadLetter, NewDelivery, Run,
 from oncue.rules import firing, identity
 from oncue.store import codec
 from oncue.store.base import Row, Steps, Wake, ask
-from oncue.store.endings import bury, end_run, free_slot, note_attempts, tell_ended
+from oncue.store.endings import bury_of_run, cancel_deliveries, end_run, free_slot, tell_ended
+
+REPLACED = "replaced by a later run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +74,20 @@ def _admit(picked: Sequence[Row], *, now: datetime) -> Steps[list[int]]:
         else:
             moved.append((row["id"], "queued", f"waits for run {holder} of this task", None))
             waiting.add(task_id)
-        if admission == "replace":
-            yield ask("ask_to_stop", id=holder, reason="replaced by a later run")
     if taken:
         yield ask("take_slots", rows=taken)
     if moved:
         yield ask("move_waiting", rows=moved)
-        yield from _tell_skipped(moved, now=now)
+        yield from tell_ended([RunId(run_id) for run_id, state, _, _ in moved if state == "skipped"], now=now)
     return claimed
 
 
-def _tell_skipped(moved: Sequence[tuple[int, str, str | None, datetime | None]], *, now: datetime) -> Steps[None]:
-    for run_id, state, _, _ in moved:
-        if state == "skipped":
-            yield from tell_ended(RunId(run_id), now=now)
-
-
 def renew(run: Run, *, until: datetime) -> Steps[str | Lost | None]:
-    """Hold a run longer. Answer Lost if somebody else holds it, or the reason why it is asked to stop."""
-    rows = yield ask("renew_run", id=run.id, fence=run.fence, until=until)
+    """Hold a run longer. Answer Lost if somebody else holds it, or the reason why it is asked to stop.
+
+    Somebody asked for it, or a later run of its task waits to replace it.
+    """
+    rows = yield ask("renew_run", id=run.id, fence=run.fence, until=until, replaced=REPLACED)
     if not rows:
         return Lost()
     reason: str | None = rows[0]["stop_reason"]
@@ -98,7 +95,7 @@ def renew(run: Run, *, until: datetime) -> Steps[str | Lost | None]:
 
 
 def checkpoint(run: Run, progress: Progress, *, now: datetime, until: datetime) -> Steps[RunState | Lost]:
-    """Write one page under the fence: cursor, counts, open deliveries, dead letters. Answer the run's state after it."""
+    """Write one page under the fence: cursor, counts, deliveries, dead letters. Answer the run's state after it."""
     rows = yield ask(
         "checkpoint_run",
         id=run.id,
@@ -117,32 +114,31 @@ def checkpoint(run: Run, progress: Progress, *, now: datetime, until: datetime) 
         yield ask("insert_deliveries", rows=[_delivery(run, delivery, now) for delivery in progress.open])
         yield Wake("dispatcher", min(delivery.ready_at for delivery in progress.open))
     for letter in progress.dead:
-        yield from _bury_of(run, letter, now=now)
-    stop_reason = rows[0]["stop_reason"]
-    if stop_reason:
-        yield from end_run(run, "cancelled", reason=stop_reason, now=now)
+        yield from bury_of_run(run.dead_letter_id, letter, now=now)
+    if _is_stopped(rows[0], is_last=progress.cursor is None):
+        yield from end_run(run, "cancelled", reason=rows[0]["stop_reason"], now=now)
         return "cancelled"
     if progress.cursor is not None:
         return "running"
     return (yield from _hand_over(run, rows[0], reason=progress.reason, now=now))
 
 
+def _is_stopped(row: Row, *, is_last: bool) -> bool:
+    """Say whether a run that was asked to stop still can: after its last page, only open deliveries can be stopped."""
+    if is_last and (not row["open"] or row["stop_reason"] == REPLACED):
+        return False
+    return row["stop_reason"] is not None
+
+
 def _hand_over(run: Run, row: Row, *, reason: str | None, now: datetime) -> Steps[RunState]:
     """The last page is out: free the slot, and end the run unless deliveries are still open."""
     if row["open"]:
-        yield ask("settle_run", id=run.id, now=now)
-        yield from free_slot(run.task_id, run.id, now=now)
+        yield ask("settle_run", id=run.id)
+        yield from free_slot(run, now=now)
         return "settling"
     state: RunState = "partial" if row["dead"] else "done"
     yield from end_run(run, state, reason=reason, now=now)
     return state
-
-
-def _bury_of(run: Run, letter: NewDeadLetter, *, now: datetime) -> Steps[None]:
-    if run.dead_letter_id is None:
-        yield from bury(letter, now=now)
-    else:
-        yield from note_attempts(run.dead_letter_id, letter.attempts, reason=letter.reason)
 
 
 def _delivery(run: Run, delivery: NewDelivery, now: datetime) -> tuple[object, ...]:
@@ -162,7 +158,12 @@ def _delivery(run: Run, delivery: NewDelivery, now: datetime) -> tuple[object, .
 def give_back(run: Run, *, ready_at: datetime, counted: bool, reason: str | None) -> Steps[Lost | None]:
     """Let others have a run at `ready_at`; uncounted where the attempt was not the run's fault."""
     rows = yield ask(
-        "give_back_run", id=run.id, fence=run.fence, ready_at=ready_at, uncount=int(not counted), reason=reason
+        "give_back_run",
+        id=run.id,
+        fence=run.fence,
+        ready_at=ready_at,
+        uncount=int(not counted),
+        reason=codec.plain_text(reason),
     )
     if not rows:
         return Lost()
@@ -196,23 +197,23 @@ def fire(
 
 def cancel(uuid: UUID, *, reason: str, now: datetime) -> Steps[str]:
     """End a run that waits, or ask the one that runs to end at its next page; answer what was done."""
+    yield ask("lock_run", uuid=uuid)
     run = yield from read(uuid)
-    if run.state in ("due", "queued"):
-        rows = yield ask("cancel_waiting_run", id=run.id, reason=reason, now=now)
-        if rows:
-            yield from free_slot(run.task_id, run.id, now=now)
-            yield from tell_ended(run.id, now=now)
-            return "cancelled"
-    if run.state == "settling":
-        yield ask("cancel_deliveries", run_id=run.id, reason=reason, now=now)
-        yield ask("cancel_settling_run", id=run.id, reason=reason, now=now)
-        yield from tell_ended(run.id, now=now)
-        return "cancelled"
-    rows = yield ask("ask_to_stop", id=run.id, reason=reason)
-    if not rows:
-        raise Conflict(f"run {uuid} is {run.state}: only a run that has not ended can be cancelled.")
-    yield Wake("dispatcher", now)
-    return "ends at its next page"
+    match run.state:
+        case "due" | "queued" | "held":
+            yield ask("cancel_waiting_run", id=run.id, reason=reason, now=now)
+            yield from free_slot(run, now=now)
+        case "settling":
+            yield from cancel_deliveries(run.id, reason=reason, now=now)
+            yield ask("cancel_settling_run", id=run.id, reason=reason, now=now)
+        case "running":
+            yield ask("ask_to_stop", id=run.id, reason=reason)
+            yield Wake("dispatcher", now)
+            return "ends at its next page"
+        case _:
+            raise Conflict(f"run {uuid} is {run.state}: only a run that has not ended can be cancelled.")
+    yield from tell_ended([run.id], now=now)
+    return "cancelled"
 
 
 def read(uuid: UUID) -> Steps[Run]:

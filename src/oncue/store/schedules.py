@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from oncue.model import Change, Firing, Schedule, TaskId
-from oncue.rules import identity
+from oncue.model import Change, Firing, LedgerEntry, Schedule, TaskId
+from oncue.rules import firing, identity
 from oncue.store import codec
 from oncue.store.base import Steps, Wake, ask
 
@@ -30,39 +30,55 @@ def reset_clock(host: datetime) -> Steps[None]:
     yield ask("reset_clock", host=host)
 
 
+def decide(schedule: Schedule, *, now: datetime) -> Firing:
+    """Decide one schedule; one whose rule cannot be followed is stopped with its reason, and its neighbours run on."""
+    try:
+        misfire = codec.read_timing(schedule.timing).misfire
+        return firing.decide(schedule, codec.read_trigger(schedule.timing), misfire, now=now)
+    except (ValueError, OverflowError, LookupError, OSError) as error:
+        return firing.stop(schedule, str(error) or type(error).__name__)
+
+
 def record_firings(firings: Sequence[Firing], *, now: datetime) -> Steps[set[TaskId]]:
     """Write runs, ledger and next times of the schedules that still stand as they were read; return which those are.
 
     A schedule that changed meanwhile is left alone, with everything that was decided about it.
     """
-    moved = yield ask("advance_schedules", rows=[_advance(firing) for firing in firings])
+    firings = sorted(firings, key=lambda one: one.schedule.task_id)  # one lock order: two clocks never wait in a ring
+    moved = yield ask("advance_schedules", rows=[_advance(one) for one in firings])
     won = {TaskId(row["task_id"]) for row in moved}
-    kept = [firing for firing in firings if firing.schedule.task_id in won]
-    if runs := [run for firing in kept for run in _runs(firing, now)]:
+    kept = [one for one in firings if one.schedule.task_id in won]
+    if runs := [run for one in kept for run in _runs(one, now)]:
         yield ask("insert_scheduled_runs", rows=runs)
         yield Wake("dispatcher", now)
         yield Change("run", "", "due", facts={"count": len(runs)})
-    if entries := [entry for firing in kept for entry in _entries(firing, now)]:
+    if entries := [_entry(one.schedule, entry, now) for one in kept for entry in one.ledger]:
         yield ask("insert_ledger", rows=entries)
-    for firing in kept:
-        if firing.state != "active":
-            yield Change("schedule", str(firing.schedule.task_id), firing.state, firing.reason)
+    for one in kept:
+        if one.state != "active":
+            yield Change("schedule", str(one.schedule.task_id), one.state, one.reason)
     return won
 
 
-def _advance(firing: Firing) -> tuple[object, ...]:
-    schedule = firing.schedule
-    return schedule.task_id, schedule.version, firing.next_at, firing.last_due_at, firing.state, firing.reason
+def note_in_ledger(schedule: Schedule, entries: Sequence[LedgerEntry], *, now: datetime) -> Steps[None]:
+    """Write down which due times of a schedule made no run, and why."""
+    if entries:
+        yield ask("insert_ledger", rows=[_entry(schedule, entry, now) for entry in entries])
 
 
-def _runs(firing: Firing, now: datetime) -> list[tuple[object, ...]]:
-    if not firing.runs:
+def _advance(fired: Firing) -> tuple[object, ...]:
+    schedule = fired.schedule
+    return schedule.task_id, schedule.version, fired.next_at, fired.last_due_at, fired.state, fired.reason
+
+
+def _runs(fired: Firing, now: datetime) -> list[tuple[object, ...]]:
+    if not fired.runs:
         return []
-    schedule = firing.schedule
+    schedule = fired.schedule
     timing = codec.read_timing(schedule.timing)
     overlap = None if timing.overlap == "allow" else timing.overlap
     rows: list[tuple[object, ...]] = []
-    for run in firing.runs:
+    for run in fired.runs:
         cause = identity.schedule_cause(run.due_at)
         uuid = identity.run_uuid(schedule.task_uuid, cause)
         rows.append(
@@ -81,18 +97,14 @@ def _runs(firing: Firing, now: datetime) -> list[tuple[object, ...]]:
     return rows
 
 
-def _entries(firing: Firing, now: datetime) -> list[tuple[object, ...]]:
-    schedule = firing.schedule
-    return [
-        (
-            schedule.task_id,
-            schedule.task_version,
-            entry.first_due_at,
-            entry.last_due_at,
-            entry.count,
-            entry.verdict,
-            entry.reason,
-            now,
-        )
-        for entry in firing.ledger
-    ]
+def _entry(schedule: Schedule, entry: LedgerEntry, now: datetime) -> tuple[object, ...]:
+    return (
+        schedule.task_id,
+        schedule.task_version,
+        entry.first_due_at,
+        entry.last_due_at,
+        entry.count,
+        entry.verdict,
+        entry.reason,
+        now,
+    )

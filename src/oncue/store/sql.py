@@ -6,8 +6,10 @@
 | `{each:ids bigint}` | the list parameter `:ids` as a subquery |
 | `{rows:id bigint, next_at time}` | the parameter `:rows`, a list of tuples, as a table called `rows` |
 | `{state in run.claim}` | the states in which the table of moves allows a move, as literals |
+| `{state is run.settling}` | this one state, which the table must know |
+| `{first:run}` | the state in which it begins, as a literal |
 | `{to:run.due.claim}` | the state that a move leads to, as a literal |
-| `{id}` `{time}` `{uuid}` `{bytes}` `{bool}` `{hot}` | types and options, in migrations |
+| `{id}` `{key}` `{time}` `{uuid}` `{bytes}` `{bool}` `{hot}` | types and options, in migrations |
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ TYPES: dict[Dialect, dict[str, str]] = {
         "uuid": "text",
         "bytes": "blob",
         "bool": "boolean",
+        "key": "integer primary key",
         "hot": "",
         "skip_locked": "",
         "lock": "",
@@ -40,6 +43,7 @@ TYPES: dict[Dialect, dict[str, str]] = {
         "uuid": "uuid",
         "bytes": "bytea",
         "bool": "boolean",
+        "key": "bigint primary key",
         "hot": "with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0)",
         "skip_locked": "for no key update skip locked",
         "lock": "for no key update",
@@ -48,6 +52,8 @@ TYPES: dict[Dialect, dict[str, str]] = {
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _STATE_IN = re.compile(r"\{((?:\w+\.)?state) in ([\w.|]+)\}")
+_STATE_IS = re.compile(r"\{((?:\w+\.)?state) is (\w+)\.(\w+)\}")
+_STATE_FIRST = re.compile(r"\{first:(\w+)\}")
 _STATE_TO = re.compile(r"\{to:(\w+)\.(\w+)\.(\w+)\}")
 _EACH = re.compile(r"\{each:(\w+) (\w+)\}")
 _ROWS = re.compile(r"\{rows:([^}]+)\}")
@@ -101,6 +107,8 @@ def prepare(text: str, dialect: Dialect) -> Statement:
 def write_words(text: str, dialect: Dialect) -> str:
     """Return SQL with states, locks and types written out; also for migrations."""
     text = _STATE_IN.sub(lambda found: _state_in(found[1], found[2]), text)
+    text = _STATE_IS.sub(_state_is, text)
+    text = _STATE_FIRST.sub(lambda found: f"'{states.first(found[1])}'", text)
     text = _STATE_TO.sub(_state_to, text)
     return _WORD.sub(lambda word: TYPES[dialect].get(word[1], word[0]), text)
 
@@ -120,6 +128,11 @@ def _state_in(column: str, name: str) -> str:
     literals = [f"'{state}'" for state in states.literals(name)]
     assert literals, f"no state allows {name}"
     return f"{column} = {literals[0]}" if len(literals) == 1 else f"{column} in ({', '.join(literals)})"
+
+
+def _state_is(found: re.Match[str]) -> str:
+    assert found[3] in states.states(found[2]), f"the table of moves has no {found[0]}"
+    return f"{found[1]} = '{found[3]}'"
 
 
 def _state_to(found: re.Match[str]) -> str:

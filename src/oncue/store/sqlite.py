@@ -6,6 +6,7 @@ Several processes on one host may share the file: they notice each other's write
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -14,17 +15,21 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from oncue.errors import ConfigError, StoreUnavailable
+from oncue.errors import ConfigError, SchemaError, StoreUnavailable
 from oncue.model import Change
 from oncue.store import migrate, sql
 from oncue.store.base import Committed, Query, Row, Steps, Wake
 
 T = TypeVar("T")
 NOTICE_SECONDS = 0.05
+MEMORY = ":memory:"
 
 
 class SqliteDatabase:
-    """Runs verbs on a SQLite file. `busy` is how long a write waits for another process, in seconds."""
+    """Runs verbs on a SQLite file. `busy` is how long a write waits for another process, in seconds.
+
+    `:memory:` is a store for tests: it has one connection, and so does without a reader.
+    """
 
     has_own_clock = False
 
@@ -33,7 +38,7 @@ class SqliteDatabase:
         self._busy = busy
         self._statements = sql.load("sqlite")
         self._writer = ThreadPoolExecutor(1, "oncue-writer")
-        self._reader = ThreadPoolExecutor(1, "oncue-reader")
+        self._reader = self._writer if path == MEMORY else ThreadPoolExecutor(1, "oncue-reader")
         self._connections: dict[str, sqlite3.Connection] = {}
 
     async def write(self, steps: Callable[[], Steps[Any]]) -> Committed:
@@ -51,21 +56,28 @@ class SqliteDatabase:
     async def listen(self, heard: Callable[[str, datetime | None], None]) -> None:
         seen = None
         while True:
-            version = await self._in(self._writer, self._data_version)
-            if seen is not None and version != seen:
-                heard("*", None)
-            seen = version
+            # A file that is locked or full for a moment must not end the listening for good.
+            with contextlib.suppress(StoreUnavailable):
+                version = await self._in(self._writer, self._data_version)
+                if seen is not None and version != seen:
+                    heard("*", None)
+                seen = version
             await asyncio.sleep(NOTICE_SECONDS)
 
     async def close(self) -> None:
-        for executor in (self._writer, self._reader):
-            await asyncio.get_running_loop().run_in_executor(executor, self._disconnect, executor is self._writer)
+        """Close after what is under way; the threads end with it."""
+        for name, executor in (("reader", self._reader), ("writer", self._writer)):
+            if name in self._connections:
+                await asyncio.get_running_loop().run_in_executor(executor, self._disconnect, name)
+        for executor in (self._reader, self._writer):
             executor.shutdown(wait=False)
 
     async def _in(self, executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         try:
             return await asyncio.get_running_loop().run_in_executor(executor, work)
         except sqlite3.OperationalError as error:
+            if str(error).startswith("no such"):
+                raise SchemaError(f"the store {self._path} lacks tables ({error}): run `oncue migrate`.") from error
             raise StoreUnavailable(f"the store {self._path} cannot be used now: {error}") from error
 
     def _transact(self, steps: Callable[[], Steps[Any]]) -> Committed:
@@ -83,7 +95,7 @@ class SqliteDatabase:
         return Committed(answer, tuple(changes), tuple(wakes))
 
     def _look(self, steps: Callable[[], Steps[T]]) -> T:
-        answer: T = self._run(self._connect("reader"), steps(), [], [])
+        answer: T = self._run(self._connect("writer" if self._path == MEMORY else "reader"), steps(), [], [])
         return answer
 
     def _run(self, connection: sqlite3.Connection, steps: Steps[Any], changes: list[Change], wakes: list[Wake]) -> Any:
@@ -119,17 +131,15 @@ class SqliteDatabase:
         )
         connection.row_factory = sqlite3.Row
         mode = connection.execute("pragma journal_mode = wal").fetchone()[0]
-        if mode != "wal" and self._path != ":memory:":
+        if mode != "wal" and self._path != MEMORY:
             raise ConfigError(f"store {self._path}: this file system cannot hold a SQLite write-ahead log; move it.")
         connection.execute("pragma synchronous = full")
         if name == "reader":
             connection.execute("pragma query_only = on")
         return connection
 
-    def _disconnect(self, is_writer: bool) -> None:
-        connection = self._connections.pop("writer" if is_writer else "reader", None)
-        if connection is not None:
-            connection.close()
+    def _disconnect(self, name: str) -> None:
+        self._connections.pop(name).close()
 
 
 def _bind(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from typing import Any
 from oncue.store import codec
 from oncue.store.base import Steps, ask
 
+MOST = 100_000
+
 
 @dataclass(frozen=True, slots=True)
 class Component:
@@ -60,12 +62,12 @@ def components() -> Steps[list[Component]]:
 
 
 def figures(*, now: datetime) -> Steps[Figures]:
-    """Return counts and ages, each by an index; large backlogs are counted up to 100,000."""
+    """Return counts and ages, each by an index; what is many is counted up to MOST."""
     tasks = (yield ask("count_tasks"))[0]["count"]
-    schedules = {row["state"]: row["count"] for row in (yield ask("count_schedules"))}
-    open_runs = {row["state"]: row["count"] for row in (yield ask("count_open_runs"))}
-    deliveries = (yield ask("count_deliveries"))[0]["count"]
-    letters = (yield ask("count_dead_letters"))[0]["count"]
+    schedules = {row["state"]: row["count"] for row in (yield ask("count_schedules", limit=MOST))}
+    open_runs = {row["state"]: row["count"] for row in (yield ask("count_open_runs", limit=MOST))}
+    deliveries = (yield ask("count_deliveries", limit=MOST))[0]["count"]
+    letters = (yield ask("count_dead_letters", limit=MOST))[0]["count"]
     oldest_schedule = yield ask("oldest_schedule", now=now)
     oldest_run = yield ask("oldest_run", now=now)
     stopped = yield ask("list_stopped", limit=100)

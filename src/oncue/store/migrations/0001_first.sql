@@ -12,7 +12,13 @@ create table tasks (
     changed_at {time} not null
 ) {hot};
 create unique index tasks_uuid on tasks (uuid);
-create unique index tasks_name on tasks (name) where state <> 'removed';
+create unique index tasks_name on tasks (name) where state in ('active', 'paused');
+
+create table task_changes (
+    id integer primary key,
+    count bigint not null
+);
+insert into task_changes (id, count) values (1, 0);
 
 create table definitions (
     task_id bigint not null,
@@ -23,7 +29,7 @@ create table definitions (
 );
 
 create table schedules (
-    task_id bigint primary key,
+    task_id {key},
     task_uuid {uuid} not null,
     task_version integer not null,
     version bigint not null,
@@ -34,7 +40,7 @@ create table schedules (
     timing text not null
 ) {hot};
 create index schedules_due on schedules (next_at, task_id) where state = 'active';
-create index schedules_stopped on schedules (task_id) where state = 'stopped';
+create index schedules_resting on schedules (state, task_id) where state in ('paused', 'finished', 'stopped');
 
 create table events (
     id {id},
@@ -83,6 +89,7 @@ create index runs_ready on runs (ready_at, id) where state in ('due', 'running')
 create index runs_queued on runs (task_id, due_at) where state = 'queued';
 create index runs_settling on runs (id) where state = 'settling';
 create index runs_task on runs (task_id, id);
+create index runs_event on runs (event_id) where event_id is not null;
 create index runs_ended on runs (ended_at) where ended_at is not null;
 
 create table deliveries (
@@ -140,6 +147,7 @@ create unique index dead_letters_identity on dead_letters (identity);
 create unique index dead_letters_uuid on dead_letters (uuid);
 create index dead_letters_open on dead_letters (id) where state in ('open', 'quarantined');
 create index dead_letters_requeuing on dead_letters (requeue_id, id) where state = 'requeuing';
+create index dead_letters_strangers on dead_letters (requeued_at) where state = 'requeuing' and task_id is null;
 create index dead_letters_message on dead_letters (message_id);
 create index dead_letters_ended on dead_letters (ended_at) where ended_at is not null;
 
@@ -199,6 +207,7 @@ create table audit (
     subject text not null,
     detail text
 );
+create index audit_happened on audit (happened_at);
 
 create table components (
     instance text primary key,
