@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import timedelta
 
 import kombu
 import pytest
@@ -17,7 +18,7 @@ from oncue.adapters.brokers.amqp_fields import Death, read_death, to_amqp, to_pl
 from oncue.errors import AdapterError, ConfigError  # noqa: E402
 from oncue.model import BrokerTarget, Confirmed, Message, Refused, Unknown, Unreachable  # noqa: E402
 from oncue.testing.conformance.brokers import BrokerConformance, consume, make_message  # noqa: E402
-from oncue.testing.conformance.waiting import until  # noqa: E402
+from oncue.testing.until import until  # noqa: E402
 
 from .rabbit import Proxy, RabbitRig  # noqa: E402
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -25,7 +26,7 @@ from oncue.adapters.envelopes.trace import read_address, trace_of  # noqa: E402
 from oncue.errors import TargetError  # noqa: E402
 from oncue.model import BrokerTarget, Confirmed, Entity, HttpTarget, Json, Message  # noqa: E402
 from oncue.testing.conformance.envelopes import BrokerEnvelopeConformance, EnvelopeConformance, make_address  # noqa: E402
-from oncue.testing.conformance.waiting import until  # noqa: E402
+from oncue.testing.until import until  # noqa: E402
 
 QUEUE = BrokerTarget("main", "work", task="emails.trial_ending")
 URL = HttpTarget("https://example.org/hook")
@@ -215,8 +216,8 @@ async def test_a_stock_celery_worker_runs_a_message_of_ours(worker: tuple[str, P
     async def what_ran() -> list[str]:
         return log.read_text().splitlines()
 
-    await until(is_sent, within=60)
-    (line,) = await until(what_ran, within=60)
+    await until(is_sent, within=timedelta(seconds=60))
+    (line,) = await until(what_ran, within=timedelta(seconds=60))
 
     id, root_id, run, key, entity = ast.literal_eval(line)
     assert (id, root_id, run) == (str(address.message_id), str(address.message_id), str(address.run_uuid))

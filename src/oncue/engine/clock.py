@@ -80,9 +80,10 @@ class Clock:
     def _keep(self, firings: list[Firing], won: set[TaskId]) -> None:
         """Set the timers of what this clock moved; what another moved is found by the next look."""
         for fired in firings:
-            if fired.schedule.task_id in won and fired.state == "active" and fired.next_at is not None:
-                if (fired.next_at, fired.schedule.task_id) <= self._read_to:
-                    self._timers.put(_moved(fired))
+            if fired.schedule.task_id not in won or fired.state != "active" or fired.next_at is None:
+                continue
+            if (fired.next_at, fired.schedule.task_id) <= self._read_to:
+                self._timers.put(_moved(fired))
 
     def _next(self, now: datetime) -> datetime:
         prefetch_at = max(self._read_to[0] - self._ahead / 2, now)

@@ -145,13 +145,20 @@ class PostgresDatabase:
 
     async def _speak(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         """Say what there is to say, until it is time for the next echo."""
-        clock = asyncio.get_running_loop().time
-        until = clock() + ECHO_SECONDS
-        while (left := until - clock()) > 0:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._to_say.wait()
-            await self._say(connection)
+        is_over = False
+
+        def ring() -> None:
+            nonlocal is_over
+            is_over = True
+            self._to_say.set()
+
+        bell = asyncio.get_running_loop().call_later(ECHO_SECONDS, ring)
+        try:
+            while not is_over:
+                await self._to_say.wait()
+                await self._say(connection)
+        finally:
+            bell.cancel()
 
     async def _say(self, connection: Any) -> None:
         said, self._unsaid = self._unsaid, {}

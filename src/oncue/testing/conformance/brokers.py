@@ -14,7 +14,7 @@ import pytest
 from oncue.adapters.base import Broker
 from oncue.errors import AdapterError
 from oncue.model import BrokerTarget, Confirmed, DeadMessage, Key, Message, Refused, Unreachable
-from oncue.testing.conformance.waiting import until
+from oncue.testing.until import until
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,54 @@
+"""Imports go one way: the contracts stand in pyproject.toml, beside the table of rooms in the design page."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+import pytest
+
+from tests.house import source
+from tests.missing import Missing
+
+PURE = {"crash", "errors", "model", "rules", "wall"}
+FOR_RULES = {"dateutil"}
+UNPURE = {
+    "asyncio",
+    "http",
+    "os",
+    "pathlib",
+    "random",
+    "secrets",
+    "socket",
+    "sqlite3",
+    "subprocess",
+    "threading",
+    "time",
+}
+
+
+def test_rooms_import_only_what_stands_below_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not importlib.util.find_spec("importlinter"):
+        raise Missing("the layers", "pip install import-linter")
+    from importlinter import cli
+
+    monkeypatch.chdir(source.ROOT)
+
+    assert cli.lint_imports(no_cache=True) == cli.EXIT_STATUS_SUCCESS
+
+
+def test_the_lowest_rooms_need_nothing_but_the_standard_library() -> None:
+    for module in source.modules():
+        if module.room in PURE:
+            allowed = {"oncue", *sys.stdlib_module_names, *(FOR_RULES if module.room == "rules" else ())}
+            assert roots(module) <= allowed, module.place
+
+
+def test_the_rules_cannot_reach_the_world() -> None:
+    for module in source.modules():
+        if module.room in {"model", "rules"}:
+            assert not roots(module) & UNPURE, module.place
+
+
+def roots(module: source.Module) -> set[str]:
+    return {name.partition(".")[0] for name in module.imports()}
