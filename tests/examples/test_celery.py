@@ -80,9 +80,9 @@ async def team(postgres_server: Postgres, amqp_url: str, tmp_path: Path, start_p
     }
     made = Team(env, tmp_path / "ran.jsonl")
     await made.sql((EXAMPLE / "app.sql").read_text())
-    worker = [sys.executable, "-m", "celery", "-A", "worker", "worker", "--pool=solo"]
+    worker = [sys.executable, "-m", "celery", "-A", "worker", "worker", "--pool=solo", "--loglevel=INFO"]
     celery = start_process(*worker, env=env, cwd=EXAMPLE, name="celery")
-    await celery.ready("ready", within=SOON)
+    await celery.ready(r"celery@\S+ ready", within=SOON)
     await made.oncue("migrate")
     await made.oncue("apply", "tasks.toml", "--yes")
     return made

@@ -83,7 +83,7 @@ def _describe_events() -> dict[str, Any]:
             "runs": {"type": "array", "items": {"type": "string", "format": "uuid"}},
         },
     }
-    refused = {"content": {"application/problem+json": {}}}
+    refused: dict[str, Any] = {"content": {"application/problem+json": {}}}
     return {
         "tags": ["events"],
         "summary": "Take events in: one, or a batch",

@@ -15,7 +15,6 @@ from oncue.model import Attempt, DeadLetter, Delivery, Event, Json, Key, Requeue
 from oncue.rules import times
 from oncue.rules.health import Problem
 from oncue.store import codec
-from oncue.store.watch import Component
 from oncue.taskfile import definition_to_json
 
 T = TypeVar("T")
@@ -254,16 +253,6 @@ class ProblemShape(Shape):
     urgent: bool
 
 
-class ComponentShape(Shape):
-    """A component that was heard of."""
-
-    name: str
-    host: str
-    pid: int
-    started_at: Time
-    seen_at: Time
-
-
 def task_shape(task: Task, schedule: Schedule | None) -> TaskShape:
     return TaskShape(
         id=task.uuid,
@@ -272,7 +261,7 @@ def task_shape(task: Task, schedule: Schedule | None) -> TaskShape:
         state=task.state,
         reason=task.reason,
         description=task.definition.description,
-        schedule=_schedule_shape(schedule, task.name) if schedule else None,
+        schedule=_schedule_shape(schedule) if schedule else None,
         definition=definition_to_json(task.definition),
         created_at=task.created_at,
         changed_at=task.changed_at,
@@ -303,6 +292,10 @@ def dead_letter_detail(letter: DeadLetter) -> DeadLetterDetailShape:
     )
 
 
+def group_shapes(groups: Sequence[tuple[str | None, str | None, str, int]]) -> list[GroupShape]:
+    return [GroupShape(task=task, queue=queue, reason=reason, count=count) for task, queue, reason, count in groups]
+
+
 def requeue_shape(requeue: Requeue) -> RequeueShape:
     names = RequeueShape.model_fields.keys() - {"id"}
     return RequeueShape(id=requeue.uuid, **{name: getattr(requeue, name) for name in names})
@@ -328,16 +321,11 @@ def problem_shape(problem: Problem) -> ProblemShape:
     return ProblemShape(code=problem.code, subject=problem.subject, text=problem.text, urgent=problem.urgent)
 
 
-def component_shape(component: Component) -> ComponentShape:
-    names = ComponentShape.model_fields.keys()
-    return ComponentShape(**{name: getattr(component, name) for name in names})
-
-
-def _schedule_shape(schedule: Schedule, name: str) -> ScheduleShape:
+def _schedule_shape(schedule: Schedule) -> ScheduleShape:
     timing = codec.read_timing(schedule.timing)
     return ScheduleShape(
         trigger=timing.schedule,
-        words=times.describe(times.read_trigger(timing.schedule, anchor=timing.anchor, name=name)),
+        words=times.describe(codec.read_trigger(schedule.timing)),
         state=schedule.state,
         reason=schedule.reason,
         next_at=schedule.next_at,
@@ -392,7 +380,7 @@ def _plain(mapping: Mapping[str, Any]) -> Json:
     }
 
 
-def _body(body: bytes | None) -> dict[str, str | None]:
+def _body(body: bytes | None) -> dict[str, Any]:
     if body is None:
         return {"body": None, "body_base64": None}
     try:

@@ -13,9 +13,9 @@ from oncue import wall
 from oncue.api.shapes import Shape
 from oncue.app import Oncue
 from oncue.cli.output import AsJson, print_json, say, show_seconds
-from oncue.cli.session import fail, read_config, run
+from oncue.cli.session import read_config, run
 from oncue.config import hidden
-from oncue.errors import AdapterError, ConfigError, OncueError, SchemaError, StoreUnavailable
+from oncue.errors import AdapterError, ConfigError, SchemaError, StoreUnavailable
 from oncue.model import BrokerTarget
 from oncue.observe.log import set_up_logging
 from oncue.store import schedules
@@ -54,7 +54,7 @@ def doctor(
     """Say what is wrong and what to do; exit 1 where something is."""
 
     async def work() -> list[Check]:
-        set_up_logging("text", "error")
+        set_up_logging("text", "error", now=wall.now)
         oncue = Oncue(read_config())
         try:
             if reset_clock:
@@ -103,7 +103,10 @@ async def _look_at_clock(oncue: Oncue) -> Check:
     by = show_seconds(abs(ahead).total_seconds())
     if oncue.store.database.has_own_clock:
         return Check(check="clock", status="note", text=f"this host is {by} off the database's clock, which decides.")
-    text = f"the store has seen a time {by} ahead of this host: nothing is claimed until it has come. If this host is right: `oncue doctor --reset-clock`."
+    text = (
+        f"the store has seen a time {by} ahead of this host: nothing is claimed until it has come. "
+        "If this host is right: `oncue doctor --reset-clock`."
+    )
     return Check(check="clock", status="wrong", text=text)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from oncue.api import shapes
 from oncue.api.cursor import page_of
+from oncue.app import RequeueVerb
 from oncue.cli.components import Listen, component
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say
 from oncue.cli.session import opened, run
@@ -50,13 +51,15 @@ def list_dead_letters(
     async def work() -> None:
         async with opened() as oncue:
             if by_reason:
-                return _show_groups(await oncue.store.read(failures.groups), as_json=as_json)
+                _show_groups(await oncue.store.read(failures.groups), as_json=as_json)
+                return
             found = await oncue.store.read(failures.latest, task=task, state=state, before=None, limit=limit + 1)
         page = page_of(found, shapes.dead_letter_shape, limit=limit)
         if as_json:
-            return print_json(page)
+            print_json(page)
+            return
         rows = [(one.created_at, one.task, one.key, one.state, one.reason, one.id) for one in page.items]
-        return print_table(("SINCE", "TASK", "KEY", "STATE", "REASON", "ID"), rows, none="No dead letters.")
+        print_table(("SINCE", "TASK", "KEY", "STATE", "REASON", "ID"), rows, none="No dead letters.")
 
     run(work)
 
@@ -71,7 +74,8 @@ def show_dead_letter(
         async with opened() as oncue:
             letter = shapes.dead_letter_detail(await oncue.store.read(failures.read, id))
         if as_json:
-            return print_json(letter)
+            print_json(letter)
+            return
         same = ("kind", "state", "reason", "task", "run", "message_id", "key", "requeues", "broker", "queue", "origin")
         named = [(name.replace("_", " "), getattr(letter, name)) for name in same]
         body = letter.body if letter.body is not None else letter.body_base64
@@ -108,7 +112,8 @@ def requeue(
                 now=await oncue.now(),
             )
         if as_json:
-            return print_json(shapes.requeue_shape(made))
+            print_json(shapes.requeue_shape(made))
+            return
         say(f"requeue {made.uuid}: {made.total} dead letter(s). Watch it: `oncue failures requeues`.")
 
     run(work)
@@ -136,7 +141,8 @@ def discard(
                 now=await oncue.now(),
             )
         if as_json:
-            return print_json(shapes.DiscardedShape(discarded=count))
+            print_json(shapes.DiscardedShape(discarded=count))
+            return
         say(f"{count} dead letter(s) discarded: {reason}.")
 
     run(work)
@@ -154,27 +160,28 @@ def requeues(
 
     async def work() -> None:
         async with opened() as oncue:
-            for id, verb in ((pause, "pause"), (resume, "resume"), (cancel, "cancel")):
+            asked: list[tuple[UUID | None, RequeueVerb]] = [(pause, "pause"), (resume, "resume"), (cancel, "cancel")]
+            for id, verb in asked:
                 if id is not None:
                     await oncue.move_requeue(id, verb)
             found = [shapes.requeue_shape(one) for one in await oncue.store.read(failures.list_requeues, limit=limit)]
         if as_json:
-            return print_json(shapes.Page(items=found))
+            print_json(shapes.Page(items=found))
+            return
         rows = [
             (one.created_at, one.state, one.total, one.sent, one.recovered, one.failed, one.reason, one.id)
             for one in found
         ]
         columns = ("SINCE", "STATE", "TOTAL", "SENT", "RECOVERED", "FAILED", "REASON", "REQUEUE")
-        return print_table(columns, rows, none="No requeues.")
+        print_table(columns, rows, none="No requeues.")
 
     run(work)
 
 
-def _show_groups(found: list[tuple[str | None, str, str, int]], *, as_json: bool) -> None:
-    groups = [
-        shapes.GroupShape(task=task, queue=queue, reason=reason, count=count) for task, queue, reason, count in found
-    ]
+def _show_groups(found: list[tuple[str | None, str | None, str, int]], *, as_json: bool) -> None:
+    groups = shapes.group_shapes(found)
     if as_json:
-        return print_json(shapes.Page(items=groups))
+        print_json(shapes.Page(items=groups))
+        return
     rows = [(one.count, one.task, one.queue, one.reason) for one in groups]
-    return print_table(("COUNT", "TASK", "QUEUE", "REASON"), rows, none="No open dead letters.")
+    print_table(("COUNT", "TASK", "QUEUE", "REASON"), rows, none="No open dead letters.")

@@ -41,12 +41,12 @@ def emit(
         is_duplicate = accepted.verdict == "duplicate"
         made = [one.uuid for one in accepted.runs]
         if as_json:
-            return print_json(shapes.AcceptedShape(id=event.id, duplicate=is_duplicate, runs=made))
+            print_json(shapes.AcceptedShape(id=event.id, duplicate=is_duplicate, runs=made))
+            return
         if is_duplicate:
-            return say(f"event {event.id} was taken in before: nothing new.")
-        return say(
-            f"event {event.id} is taken in; it started {len(made)} run(s)." + "".join(f"\n  {one}" for one in made)
-        )
+            say(f"event {event.id} was taken in before: nothing new.")
+            return
+        say(f"event {event.id} is taken in; it started {len(made)} run(s)." + "".join(f"\n  {one}" for one in made))
 
     run(work)
 

@@ -13,7 +13,7 @@ from oncue.api.cursor import page_of
 from oncue.cli import why as reasons
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, show_seconds
 from oncue.cli.session import opened, run
-from oncue.cli.when import Moment
+from oncue.cli.when import moment_option
 from oncue.store import runs, tasks, watch
 
 EVER = timedelta(days=36_500)
@@ -41,12 +41,17 @@ def list_runs(
             if id is not None:
                 one = await oncue.store.read(runs.read, id)
                 detail = shapes.run_detail(one, await oncue.store.read(runs.deliveries, one.id, limit=100))
-                return print_json(detail) if as_json else _show_run(detail)
+                if as_json:
+                    print_json(detail)
+                else:
+                    _show_run(detail)
+                return
             task_id = (await oncue.store.read(tasks.read, task)).id if task else None
             found = await oncue.store.read(runs.latest, task_id=task_id, state=state, before=None, limit=limit + 1)
         page = page_of(found, shapes.run_shape, limit=limit)
         if as_json:
-            return print_json(page)
+            print_json(page)
+            return
         rows = [
             (one.due_at, one.task, one.state, show_seconds(one.late_seconds), one.confirmed, one.dead, one.open, one.id)
             for one in page.items
@@ -58,7 +63,7 @@ def list_runs(
 
 def why(
     task: Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")],
-    at: Annotated[datetime | None, Moment("The due time to explain (else the latest).")] = None,
+    at: Annotated[datetime | None, moment_option("The due time to explain (else the latest).")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many due times.")] = 10,
     as_json: AsJson = False,
 ) -> None:
@@ -72,11 +77,12 @@ def why(
             first, last = (at, at + NEAR) if at else (now - EVER, now + EVER)
             made = await oncue.store.read(watch.runs_between, found.id, first=first, last=last, limit=limit)
             missed = await oncue.store.read(watch.ledger, found.id, first=first, last=last, limit=limit)
-        told = reasons.explain(found, schedule, runs=made, ledger=missed, now=now)[:limit]
+        told = reasons.explain(made, missed)[:limit]
         if not told:
             told = [reasons.explain_nothing(found, schedule, at=at, now=now)]
         if as_json:
-            return print_json(reasons.WhyShape(task=task, times=told))
+            print_json(reasons.WhyShape(task=task, times=told))
+            return
         for one in told:
             say(one.text)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +11,12 @@ from uuid import uuid4
 
 import typer
 
+from oncue import wall
 from oncue.api import shapes
 from oncue.api.tasks import task_of
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, show, show_time
 from oncue.cli.session import opened, run
-from oncue.cli.when import Moment
-from oncue.model import Definition
+from oncue.cli.when import moment_option
 from oncue.store import tasks
 from oncue.taskfile import check_references, plan, read_task_file
 
@@ -29,8 +28,9 @@ def add_to(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     app.command()(apply)
     app.command("tasks")(list_tasks)
-    for command in (show_task, preview, fire, pause, resume):
-        app.command("show" if command is show_task else None)(command)
+    app.command("show")(show_task)
+    for command in (preview, fire, pause, resume):
+        app.command()(command)
 
 
 def apply(
@@ -42,17 +42,18 @@ def apply(
     """Show what task files change, then change it."""
 
     async def work() -> None:
-        definitions = [definition for file in files for definition in read_task_file(file)]
+        now = wall.now()
+        definitions = [definition for file in files for definition in read_task_file(file, now=now)]
         async with opened(may_create=True) as oncue:
             check_references(definitions, oncue.config)
-            changes = await _show_plan(oncue.tasks, definitions, prune=prune)
-            if dry_run or not changes:
-                return
-            if not yes and not _agreed(removes=prune and "remove" in changes):
+            old = {task.name: task.definition for task in await oncue.tasks()}
+            planned = plan(old, definitions, prune=prune)
+            for line in planned.lines():
+                say(line)
+            if dry_run or planned.is_empty or not (yes or _agreed(removes=bool(planned.named("removed")))):
                 return
             applied = await oncue.apply(definitions, prune=prune, actor="cli")
-            count = sum(one.verdict != "unchanged" for one in applied)
-            say(f"Applied: {count} changed, {len(applied) - count} as they were.")
+            say(f"Applied: {sum(one.verdict != 'unchanged' for one in applied)} of {len(applied)} task(s) changed.")
 
     run(work)
 
@@ -65,7 +66,8 @@ def list_tasks(as_json: AsJson = False) -> None:
             schedules = await oncue.store.read(tasks.schedules)
             found = [shapes.task_shape(task, schedules.get(task.id)) for task in await oncue.tasks()]
         if as_json:
-            return print_json(shapes.Page(items=found))
+            print_json(shapes.Page(items=found))
+            return
         rows = [(one.name, _state(one), one.schedule.next_at if one.schedule else None, _cues(one)) for one in found]
         print_table(("TASK", "STATE", "NEXT", "CUE"), rows, none="No tasks yet: `oncue apply tasks.toml`.")
 
@@ -79,7 +81,8 @@ def show_task(task: Name, as_json: AsJson = False) -> None:
         async with opened() as oncue:
             found = await task_of(oncue, task)
         if as_json:
-            return print_json(found)
+            print_json(found)
+            return
         schedule = found.schedule
         print_fields(
             [
@@ -101,7 +104,7 @@ def show_task(task: Name, as_json: AsJson = False) -> None:
 
 def preview(
     task: Name,
-    at: Annotated[datetime | None, Moment("The due time to ask for (else now).")] = None,
+    at: Annotated[datetime | None, moment_option("The due time to ask for (else now).")] = None,
     count: Annotated[int, typer.Option("--count", "-n", min=1, max=1000, help="How many messages.")] = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -112,7 +115,8 @@ def preview(
             found = await oncue.store.read(tasks.read, task)
             shape = shapes.preview_shape(found, await oncue.preview(task, due_at=at, limit=count))
         if as_json:
-            return print_json(shape)
+            print_json(shape)
+            return
         for message in shape.messages:
             say(f"{message.key or '(no key)'}  {message.error or _body(message)}")
             for name, value in message.headers.items():
@@ -125,7 +129,7 @@ def preview(
 def fire(
     task: Name,
     key: Annotated[str | None, typer.Option(help="Makes asking twice safe.", show_default=False)] = None,
-    at: Annotated[datetime | None, Moment("The due time that the run is for (else now).")] = None,
+    at: Annotated[datetime | None, moment_option("The due time that the run is for (else now).")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a run now, besides the schedule."""
@@ -134,7 +138,8 @@ def fire(
         async with opened() as oncue:
             uuid, is_new = await oncue.fire(task, key=key or uuid4().hex, due_at=at)
         if as_json:
-            return print_json(shapes.FiredShape(run=uuid, duplicate=not is_new))
+            print_json(shapes.FiredShape(run=uuid, duplicate=not is_new))
+            return
         say(f"run {uuid} is due." if is_new else f"this key made run {uuid} before: nothing new.")
 
     run(work)

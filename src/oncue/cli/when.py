@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 
-def Moment(help: str) -> Any:  # noqa: N802  read as an option's type
+def moment_option(help: str) -> Any:
     """Return an option that takes a time."""
     return typer.Option(parser=read_moment, metavar="TIME", help=help, show_default=False)
 

@@ -40,10 +40,8 @@ class WhyShape(Shape):
     times: list[WhyTime]
 
 
-def explain(
-    task: Task, schedule: Schedule | None, *, runs: Sequence[Run], ledger: Sequence[Mapping[str, Any]], now: datetime
-) -> list[WhyTime]:
-    """Return a sentence for each due time, the latest first; what comes next stands before them."""
+def explain(runs: Sequence[Run], ledger: Sequence[Mapping[str, Any]]) -> list[WhyTime]:
+    """Return a sentence for each due time on record, the latest first."""
     told = [_of_run(run) for run in runs] + [_of_entry(entry) for entry in ledger]
     return sorted(told, key=lambda one: one.last_due_at, reverse=True)
 
@@ -122,8 +120,7 @@ def _nothing(task: Task, schedule: Schedule | None, *, at: datetime | None, now:
         return f"That time has not come yet.{following}"
     if at < task.created_at:
         return f'Task "{task.name}" was created at {show_time(task.created_at)}, after that time.{following}'
-    timing = codec.read_timing(schedule.timing)
-    trigger = times.read_trigger(timing.schedule, anchor=timing.anchor, name=task.name)
+    trigger = codec.read_trigger(schedule.timing)
     before, after = times.previous_before(trigger, at), times.next_after(trigger, at)
     around = " and ".join(show_time(moment) for moment in (before, after) if moment)
     return f"It was not due then. Its due times around that: {around or 'none'}."
