@@ -238,7 +238,10 @@ def attempts_are_limited(facts: Facts) -> Iterator[str]:
         if run["attempts"] > limit:
             yield f"I6 {_named(facts, run)}: {run['attempts']} attempts, {limit} allowed"
     for delivery in facts.deliveries:
-        run = runs[delivery["run_id"]]
+        run = runs.get(delivery["run_id"])
+        if run is None:
+            yield f"I2 delivery of {delivery['key_json']}: its run is gone"
+            continue
         limit = limits[run["task_id"], run["task_version"]] + (delivery["state"] == "dead")
         if delivery["attempts"] > limit:
             yield f"I6 delivery of {delivery['key_json']}: {delivery['attempts']} attempts, {limit} allowed"
@@ -267,7 +270,11 @@ def nothing_is_stuck(facts: Facts) -> Iterator[str]:
             back = requeue["recovered"] + requeue["failed"]
             yield f"I7 requeue {requeue['uuid']}: {requeue['sent']} sent, {back} back"
     for schedule in facts.schedules:
-        if schedule["state"] == "active" and schedule["next_at"] < facts.now - timedelta(minutes=1):
+        if (
+            schedule["state"] == "active"
+            and schedule["next_at"]
+            and schedule["next_at"] < facts.now - timedelta(minutes=1)
+        ):
             yield f"I7 {facts.task_name(schedule['task_id'])}: overdue since {schedule['next_at']}"
 
 
