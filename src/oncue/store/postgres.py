@@ -209,7 +209,7 @@ class PostgresDatabase:
             if self._pool is None:
                 self._pool = await asyncpg.create_pool(
                     self._url,
-                    min_size=1,
+                    min_size=0,  # asyncpg keeps up a floor by itself, and logs each try with a traceback
                     max_size=self._connections,
                     timeout=5,
                     command_timeout=15,
