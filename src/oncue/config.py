@@ -15,7 +15,6 @@ from typing import Any, Final, Literal, cast
 
 from oncue.errors import ConfigError
 from oncue.rules import shape
-from oncue.rules.durations import write_duration
 from oncue.rules.place import Place, line_of, read_toml
 
 FILE: Final = "oncue.toml"
@@ -157,13 +156,14 @@ def load_config(
     for name, value in environ.items():
         if name.startswith(PREFIX) and not name.startswith(NOT_SETTINGS):
             place = tuple(name.removeprefix(PREFIX).lower().split("__"))
-            _put(table, origin, place, name, shape.Spelled(value))
+            _put(table, origin, place=place, given_by=name, value=shape.Spelled(value))
     for name, value in flags.items():
         if value is not None:
             given = shape.Spelled(value) if isinstance(value, str) else value
-            _put(table, origin, tuple(name.split(".")), f"--{name.replace('.', '-').replace('_', '-')}", given)
+            option = f"--{name.replace('.', '-').replace('_', '-')}"
+            _put(table, origin, place=tuple(name.split(".")), given_by=option, value=given)
     try:
-        return cast("Config", shape.read(Config, table, _rules(environ)))
+        return cast("Config", shape.read(Config, table, rules=_rules(environ)))
     except shape.Wrong as wrong:
         raise ConfigError("\n".join(origin.tell(mistake) for mistake in wrong.mistakes)) from None
 
@@ -217,14 +217,15 @@ def _read_text(path: Path | None) -> str:
         raise ConfigError(f"{file}: it cannot be read: {error.strerror}. Check the path and its rights.") from None
 
 
-def _put(table: dict[str, Any], origin: Origin, place: tuple[str, ...], given_by: str, value: Any) -> None:
-    """Put a value over what the file says. `MAIN_BROKER` in a variable is `main-broker` where the file has that."""
+def _put(table: dict[str, Any], origin: Origin, *, place: Place, given_by: str, value: Any) -> None:
+    """Put a value over what the file says. `MAIN_QUEUE` in a variable is `Main-Queue` where the file has that."""
     spelled: list[str] = []
-    for depth, part in enumerate(place):
-        spelled.append(next((key for key in table if key.lower().replace("-", "_") == part), part))
-        if depth < len(place) - 1:
+    for part in map(str, place):
+        if spelled:
             inner = table.get(spelled[-1])
-            table[spelled[-1]] = table = dict(inner) if isinstance(inner, dict) else {}
+            table[spelled[-1]] = inner if isinstance(inner, dict) else {}
+            table = table[spelled[-1]]
+        spelled.append(next((key for key in table if key.lower().replace("-", "_") == part), part))
     table[spelled[-1]] = value
     origin.names[tuple(spelled)] = given_by
 
@@ -270,27 +271,6 @@ def _listen(value: Any) -> str:
     return cast("str", text)
 
 
-def _whole(low: int, high: int) -> Callable[[Any], int]:
-    def read(value: Any) -> int:
-        number: int = shape.read(int, value)
-        if not low <= number <= high:
-            raise ValueError(f"{number} is out of bounds. Write a whole number from {low} to {high}.")
-        return number
-
-    return read
-
-
-def _duration(low: timedelta, high: timedelta = timedelta(days=36_600)) -> Callable[[Any], timedelta]:
-    def read(value: Any) -> timedelta:
-        duration: timedelta = shape.read(timedelta, value)
-        if not low <= duration <= high:
-            limit = f"at least {write_duration(low)}" if duration < low else f"at most {write_duration(high)}"
-            raise ValueError(f'"{write_duration(duration)}" is out of bounds. Write {limit}.')
-        return duration
-
-    return read
-
-
 def _rate(value: Any) -> float:
     rate: float = shape.read(float, value)
     if not 0 < rate <= 100_000:
@@ -309,18 +289,18 @@ MOMENT: Final = timedelta(milliseconds=1)
 BOUNDS: Final[Mapping[shape.Field, Callable[[Any], Any]]] = {
     (ApiConfig, "listen"): _listen,
     (IngestConfig, "listen"): _listen,
-    (IngestConfig, "in_flight"): _whole(0, 1_000_000),
-    (ClockConfig, "batch"): _whole(1, 500),
-    (ClockConfig, "ahead"): _duration(timedelta(0), timedelta(minutes=10)),
-    (DispatcherConfig, "lease"): _duration(SECOND, timedelta(hours=1)),
-    (DispatcherConfig, "page"): _whole(1, 1000),
-    (DispatcherConfig, "runs"): _whole(1, 10_000),
-    (DispatcherConfig, "deliveries"): _whole(1, 10_000),
-    (DispatcherConfig, "resolve_timeout"): _duration(MOMENT),
-    (DispatcherConfig, "confirm_timeout"): _duration(MOMENT),
-    (DispatcherConfig, "drain"): _duration(timedelta(0)),
-    (WatchConfig, "every"): _duration(timedelta(milliseconds=100)),
-    (WatchConfig, "overdue"): _duration(timedelta(0)),
-    (WatchConfig, "retention"): _duration(SECOND),
+    (IngestConfig, "in_flight"): shape.whole(0, 1_000_000),
+    (ClockConfig, "batch"): shape.whole(1, 500),
+    (ClockConfig, "ahead"): shape.duration(timedelta(0), timedelta(minutes=10)),
+    (DispatcherConfig, "lease"): shape.duration(SECOND, timedelta(hours=1)),
+    (DispatcherConfig, "page"): shape.whole(1, 1000),
+    (DispatcherConfig, "runs"): shape.whole(1, 10_000),
+    (DispatcherConfig, "deliveries"): shape.whole(1, 10_000),
+    (DispatcherConfig, "resolve_timeout"): shape.duration(MOMENT),
+    (DispatcherConfig, "confirm_timeout"): shape.duration(MOMENT),
+    (DispatcherConfig, "drain"): shape.duration(timedelta(0)),
+    (WatchConfig, "every"): shape.duration(timedelta(milliseconds=100)),
+    (WatchConfig, "overdue"): shape.duration(timedelta(0)),
+    (WatchConfig, "retention"): shape.duration(SECOND),
     (FailuresConfig, "rate"): _rate,
 }
