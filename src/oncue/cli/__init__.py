@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from oncue.cli.demo import demo
 from oncue.cli.next import next_
 
 app = typer.Typer(
@@ -14,6 +15,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("next")(next_)
+app.command("demo")(demo)
 
 
 @app.callback()

@@ -1,0 +1,5 @@
+"""`python -m oncue`: the command line."""
+
+from oncue.cli import main
+
+main()
