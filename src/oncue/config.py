@@ -15,7 +15,6 @@ from typing import Any, Final, Literal, cast
 
 from oncue.errors import ConfigError
 from oncue.rules import shape
-from oncue.rules.durations import write_duration
 from oncue.rules.place import Place, line_of, read_toml
 
 FILE: Final = "oncue.toml"
@@ -270,27 +269,6 @@ def _listen(value: Any) -> str:
     return cast("str", text)
 
 
-def _whole(low: int, high: int) -> Callable[[Any], int]:
-    def read(value: Any) -> int:
-        number: int = shape.read(int, value)
-        if not low <= number <= high:
-            raise ValueError(f"{number} is out of bounds. Write a whole number from {low} to {high}.")
-        return number
-
-    return read
-
-
-def _duration(low: timedelta, high: timedelta = timedelta(days=36_600)) -> Callable[[Any], timedelta]:
-    def read(value: Any) -> timedelta:
-        duration: timedelta = shape.read(timedelta, value)
-        if not low <= duration <= high:
-            limit = f"at least {write_duration(low)}" if duration < low else f"at most {write_duration(high)}"
-            raise ValueError(f'"{write_duration(duration)}" is out of bounds. Write {limit}.')
-        return duration
-
-    return read
-
-
 def _rate(value: Any) -> float:
     rate: float = shape.read(float, value)
     if not 0 < rate <= 100_000:
@@ -309,18 +287,18 @@ MOMENT: Final = timedelta(milliseconds=1)
 BOUNDS: Final[Mapping[shape.Field, Callable[[Any], Any]]] = {
     (ApiConfig, "listen"): _listen,
     (IngestConfig, "listen"): _listen,
-    (IngestConfig, "in_flight"): _whole(0, 1_000_000),
-    (ClockConfig, "batch"): _whole(1, 500),
-    (ClockConfig, "ahead"): _duration(timedelta(0), timedelta(minutes=10)),
-    (DispatcherConfig, "lease"): _duration(SECOND, timedelta(hours=1)),
-    (DispatcherConfig, "page"): _whole(1, 1000),
-    (DispatcherConfig, "runs"): _whole(1, 10_000),
-    (DispatcherConfig, "deliveries"): _whole(1, 10_000),
-    (DispatcherConfig, "resolve_timeout"): _duration(MOMENT),
-    (DispatcherConfig, "confirm_timeout"): _duration(MOMENT),
-    (DispatcherConfig, "drain"): _duration(timedelta(0)),
-    (WatchConfig, "every"): _duration(timedelta(milliseconds=100)),
-    (WatchConfig, "overdue"): _duration(timedelta(0)),
-    (WatchConfig, "retention"): _duration(SECOND),
+    (IngestConfig, "in_flight"): shape.whole(0, 1_000_000),
+    (ClockConfig, "batch"): shape.whole(1, 500),
+    (ClockConfig, "ahead"): shape.duration(timedelta(0), timedelta(minutes=10)),
+    (DispatcherConfig, "lease"): shape.duration(SECOND, timedelta(hours=1)),
+    (DispatcherConfig, "page"): shape.whole(1, 1000),
+    (DispatcherConfig, "runs"): shape.whole(1, 10_000),
+    (DispatcherConfig, "deliveries"): shape.whole(1, 10_000),
+    (DispatcherConfig, "resolve_timeout"): shape.duration(MOMENT),
+    (DispatcherConfig, "confirm_timeout"): shape.duration(MOMENT),
+    (DispatcherConfig, "drain"): shape.duration(timedelta(0)),
+    (WatchConfig, "every"): shape.duration(timedelta(milliseconds=100)),
+    (WatchConfig, "overdue"): shape.duration(timedelta(0)),
+    (WatchConfig, "retention"): shape.duration(SECOND),
     (FailuresConfig, "rate"): _rate,
 }

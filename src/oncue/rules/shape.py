@@ -16,7 +16,7 @@ from functools import cache
 from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from oncue.rules.durations import SPELLINGS, read_duration, write_duration
+from oncue.rules.durations import LONGEST, SPELLINGS, read_duration, write_duration
 from oncue.rules.place import Part, Place
 
 P = TypeVar("P", bound=Part)
@@ -49,16 +49,26 @@ class Wrong(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the fields' types do not say: own readers, names in the file, checks of a whole, and what to write."""
+    """What the fields' types do not say.
+
+    Own readers of fields and own writers of types; names in the file; checks of a whole; what to write where something
+    is missing; and values that are given from outside, and do not stand in the table.
+    """
 
     readers: Mapping[Field, Callable[[Any], Any]] = field(default_factory=dict)
     writers: Mapping[type, Callable[[Any], Any]] = field(default_factory=dict)
     names: Mapping[Field, str] = field(default_factory=dict)
     checks: Mapping[type, Callable[[Any], None]] = field(default_factory=dict)
     examples: Mapping[Field, str] = field(default_factory=dict)
+    given: Mapping[Field, Any] = field(default_factory=dict)
 
     def name_of(self, kind: type, field_name: str) -> str:
         return self.names.get((kind, field_name), field_name)
+
+    def keys(self, kind: type) -> dict[str, dataclasses.Field[Any]]:
+        """Return the fields of a table by their keys in the file."""
+        parts = dataclasses.fields(kind)
+        return {self.name_of(kind, one.name): one for one in parts if (kind, one.name) not in self.given}
 
 
 PLAIN = Rules()
@@ -79,9 +89,9 @@ def read(hint: Any, value: Any, rules: Rules = PLAIN) -> Any:
     if origin is tuple:
         return tuple(each(_list(value), lambda _, item: read(arguments[0], item, rules)).values())
     if origin is dict:
-        return plain(_table(value))
+        return plain(table(value))
     if origin is not None:
-        return each(_table(value).items(), lambda _, item: read(arguments[1], item, rules))
+        return each(table(value).items(), lambda _, item: read(arguments[1], item, rules))
     return _read_scalar(hint, value)
 
 
@@ -112,8 +122,8 @@ def write(value: Any, rules: Rules = PLAIN) -> Any:
         return rules.writers[type(value)](value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
-            rules.name_of(type(value), one.name): write(getattr(value, one.name), rules)
-            for one in dataclasses.fields(value)
+            name: write(getattr(value, one.name), rules)
+            for name, one in rules.keys(type(value)).items()
             if getattr(value, one.name) != _default(one)
         }
     if isinstance(value, timedelta):
@@ -146,14 +156,41 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def known_names(kind: type, rules: Rules = PLAIN) -> list[str]:
-    """Return the keys of a table, as they are written in a file."""
-    return [rules.name_of(kind, one.name) for one in dataclasses.fields(kind)]
+def table(value: Any) -> Mapping[str, Any]:
+    """Return a value that is a table. Raises ValueError, which does not show the value."""
+    if not isinstance(value, Mapping):
+        raise ValueError("this is not a table. Write { key = value, ... } or a table of its own in brackets.")
+    return value
+
+
+def whole(low: int, high: int) -> Callable[[Any], int]:
+    """Return a reader of whole numbers within bounds."""
+
+    def read_whole(value: Any) -> int:
+        number: int = read(int, value)
+        if not low <= number <= high:
+            raise ValueError(f"{number} is out of bounds. Write a whole number from {low} to {high}.")
+        return number
+
+    return read_whole
+
+
+def duration(low: timedelta, high: timedelta = LONGEST) -> Callable[[Any], timedelta]:
+    """Return a reader of durations within bounds."""
+
+    def read_bounded(value: Any) -> timedelta:
+        found: timedelta = read(timedelta, value)
+        if not low <= found <= high:
+            limit = f"at least {write_duration(low)}" if found < low else f"at most {write_duration(high)}"
+            raise ValueError(f"{write_duration(found)} is out of bounds. Write {limit}.")
+        return found
+
+    return read_bounded
 
 
 def _read_table(kind: type, value: Any, rules: Rules) -> Any:
-    table, hints = _table(value), _hints(kind)
-    names = {rules.name_of(kind, one.name): one for one in dataclasses.fields(kind)}
+    hints, names = _hints(kind), rules.keys(kind)
+    present = {name: item for name, item in table(value).items() if item is not None}
 
     def reading(name: str, item: Any) -> Any:
         if name not in names:
@@ -163,9 +200,10 @@ def _read_table(kind: type, value: Any, rules: Rules) -> Any:
             raise ValueError(f"it is missing. Write {rules.examples.get(key, f'{name} = …')}.")
         return rules.readers[key](item) if key in rules.readers else read(hints[key[1]], item, rules)
 
-    needed = {name: MISSING for name, one in names.items() if name not in table and _default(one) is MISSING}
-    good = each([*table.items(), *needed.items()], reading)
-    made = kind(**{names[name].name: item for name, item in good.items()})
+    needed = {name: MISSING for name, one in names.items() if name not in present and _default(one) is MISSING}
+    good = each([*present.items(), *needed.items()], reading)
+    outside = {name: item for (owner, name), item in rules.given.items() if owner is kind}
+    made = kind(**{names[name].name: item for name, item in good.items()}, **outside)
     if kind in rules.checks:
         rules.checks[kind](made)
     return made
@@ -203,12 +241,6 @@ def _number(text: str) -> Any:
         except ValueError:
             continue
     return text
-
-
-def _table(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ValueError("this is not a table. Write { key = value, ... } or a table of its own in brackets.")
-    return value
 
 
 def _list(value: Any) -> list[tuple[int, Any]]:

@@ -1,0 +1,386 @@
+"""Task files: TOML to definitions, with every mistake at its line; and `plan`, what applying them will change."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+from oncue.config import Config
+from oncue.errors import TaskFileError, TriggerError
+from oncue.model import (
+    BrokerTarget,
+    Definition,
+    EventResolver,
+    HttpTarget,
+    Json,
+    NoResolver,
+    Resolver,
+    Retry,
+    SqlResolver,
+    Subscription,
+    Target,
+)
+from oncue.rules import matching, shape, times
+from oncue.rules.durations import write_duration
+from oncue.rules.place import Place, line_of, read_toml
+from oncue.rules.shape import Mistake, Rules, Wrong
+
+ENVELOPES: Final = ("json", "celery")
+NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+ANCHOR: Final = datetime(2000, 1, 1, tzinfo=UTC)  # only to read by: a task's own anchor is when it is created
+LATER_WORDS: Final = ("cue", "cancel", "touch")
+TRIGGERS: Final = 'Write schedule = { cron = "0 9 * * *" }, or [[task.NAME.on]] with an event.'
+RESOLVERS: Final = 'Write { sql = "select …", source = "app" } or { event = true }.'
+TARGETS: Final = 'Write { broker = "main", queue = "…" } or { http = "https://…" }.'
+
+
+def read_task_file(path: Path, *, now: datetime | None = None) -> list[Definition]:
+    """Return the tasks of a file, in its order. Raises TaskFileError with all mistakes of the file.
+
+    With `now`, schedules that have no time left to come by their rule are refused too.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise TaskFileError(f"{path}: this is not UTF-8 text. Save it as UTF-8.") from None
+    except OSError as error:
+        raise TaskFileError(f"{path}: it cannot be read: {error.strerror}. Check the path and its rights.") from None
+    return read_tasks(text, origin=str(path), now=now)
+
+
+def read_tasks(text: str, *, origin: str = "tasks.toml", now: datetime | None = None) -> list[Definition]:
+    """Return the tasks of a TOML text. Raises TaskFileError with all mistakes of the text, a line each."""
+
+    def reading(key: str, value: Any) -> list[Definition]:
+        if key != "task":
+            raise ValueError(f"there is no such key.{shape.near(key, ['task'])}")
+        return list(shape.each(shape.table(value).items(), lambda name, task: _read_task(name, task, now)).values())
+
+    try:
+        table = read_toml(text, origin)
+    except ValueError as error:
+        raise TaskFileError(str(error)) from None
+    try:
+        definitions = shape.each(table.items(), reading).get("task", [])
+        _check_renames(definitions)
+    except Wrong as wrong:
+        raise TaskFileError("\n".join(_tell(wrong, origin=origin, text=text))) from None
+    return definitions
+
+
+def definition_from_json(name: str, mapping: Mapping[str, Any], *, now: datetime | None = None) -> Definition:
+    """Return a task from the keys of the task file. Raises TaskFileError with all mistakes, a line each."""
+    table = {key: value for key, value in mapping.items() if (key, value) != ("name", name)}
+    try:
+        return _read_task(name, table, now)
+    except Wrong as wrong:
+        whole = Wrong(*(Mistake(("task", name, *one.place), one.text) for one in wrong.mistakes))
+        raise TaskFileError("\n".join(f"{place_name(one.place)}: {one.text}" for one in whole.mistakes)) from None
+
+
+def definition_to_json(definition: Definition) -> Json:
+    """Return a task in the keys of the task file, durations as text; what stands at its default is left out."""
+    table = cast("Json", shape.write(definition, RULES))
+    table.pop("resolve", None)
+    if definition.resolve != _implied(definition):
+        table["resolve"] = shape.write(definition.resolve, RULES)
+    return table
+
+
+def check_references(
+    definitions: Iterable[Definition], config: Config, *, envelopes: Sequence[str] = ENVELOPES
+) -> None:
+    """Raise TaskFileError, a line each, for sources, brokers and envelopes that tasks name and that are not there."""
+    sentences: list[str] = []
+    for task in definitions:
+        if isinstance(task.resolve, SqlResolver) and task.resolve.source not in config.source:
+            sentences.append(_unknown(task, "source", task.resolve.source, config.source))
+        if not isinstance(task.target, BrokerTarget):
+            continue
+        if task.target.broker not in config.broker:
+            sentences.append(_unknown(task, "broker", task.target.broker, config.broker))
+        if task.target.envelope not in envelopes:
+            hint = shape.near(task.target.envelope, envelopes)
+            sentences.append(f'task "{task.name}" has no envelope "{task.target.envelope}".{hint}')
+        if task.target.envelope == "celery" and not task.target.task:
+            sentences.append(f'task "{task.name}" {CELERY}')
+    if sentences:
+        raise TaskFileError("\n".join(sentences))
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What applying will do to one task; `details` are its changed fields, old → new, in the words of the task file."""
+
+    name: str
+    verdict: Literal["created", "changed", "unchanged", "renamed", "removed"]
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What applying will change. `left` are tasks that no definition names, and that stay."""
+
+    tasks: tuple[Planned, ...]
+    left: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return all(one.verdict == "unchanged" for one in self.tasks)
+
+    def named(self, verdict: str) -> tuple[Planned, ...]:
+        return tuple(one for one in self.tasks if one.verdict == verdict)
+
+    def lines(self) -> list[str]:
+        """Return the plan as a person reads it: what changes, then the counts."""
+        found: list[str] = []
+        for one in self.tasks:
+            if one.verdict != "unchanged":
+                found.append(f"{SIGNS[one.verdict]} {one.name}: {one.verdict}")
+                found += [f"    {detail}" for detail in one.details]
+        counts: Counter[str] = Counter(one.verdict for one in self.tasks)
+        found.append(", ".join(f"{counts[verdict]} {verdict}" for verdict in SIGNS if counts[verdict]) or "No tasks.")
+        if self.left:
+            found.append(f"Not in the file, and left as they are: {', '.join(self.left)}. --prune removes them.")
+        return found
+
+
+SIGNS: Final = {"created": "+", "changed": "~", "renamed": ">", "removed": "-", "unchanged": " "}
+
+
+def plan(old: Mapping[str, Definition], new: Sequence[Definition], *, prune: bool = False) -> Plan:
+    """Return what applying the new definitions over the old ones will change."""
+    rest = dict(old)
+    planned: list[Planned] = []
+    for definition in new:
+        before = rest.pop(definition.name, None) or rest.pop(definition.renamed_from or "", None)
+        if before is None:
+            planned.append(Planned(definition.name, "created"))
+            continue
+        details = tuple(_differences(before, definition))
+        if before.name != definition.name:
+            planned.append(Planned(definition.name, "renamed", (f"name: {before.name} → {definition.name}", *details)))
+        else:
+            planned.append(Planned(definition.name, "changed" if details else "unchanged", details))
+    removed = [Planned(name, "removed") for name in rest] if prune else []
+    return Plan((*planned, *removed), () if prune else tuple(rest))
+
+
+def place_name(place: Place) -> str:
+    """Return a place as messages show it: `[task.trial-ending] misfire.catch_up`."""
+    if len(place) < 2 or place[0] != "task":
+        return ".".join(map(str, place))
+    inner = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place[2:])
+    return f"[task.{place[1]}] {inner.removeprefix('.')}".rstrip()
+
+
+def _tell(wrong: Wrong, *, origin: str, text: str) -> list[str]:
+    lines = sorted(((line_of(text, one.place), one) for one in wrong.mistakes), key=lambda found: found[0])
+    return [f"{origin}:{line}: {place_name(one.place)}: {one.text}" for line, one in lines]
+
+
+def _read_task(name: str, value: Any, now: datetime | None) -> Definition:
+    mistakes: list[Mistake] = []
+    if not NAME.fullmatch(name):
+        mistakes.append(Mistake((), f"{shape.shown(name)} is not a task's name. {NAMES}"))
+    if isinstance(value, Mapping) and not ("schedule" in value or value.get("on")):
+        mistakes.append(Mistake((), f"it has no trigger. {TRIGGERS}"))
+
+    def schedule(spec: Any) -> Json:
+        return _read_schedule(spec, name, now)
+
+    readers = {**RULES.readers, (Definition, "schedule"): schedule}
+    rules = replace(RULES, readers=readers, given={(Definition, "name"): name})
+    try:
+        definition: Definition = shape.read(Definition, value, rules)
+    except Wrong as wrong:
+        raise Wrong(*mistakes, *wrong.mistakes) from None
+    except ValueError as error:
+        raise Wrong(*mistakes, Mistake((), str(error))) from None
+    if mistakes:
+        raise Wrong(*mistakes)
+    return replace(definition, resolve=_implied(definition)) if value.get("resolve") is None else definition
+
+
+def _implied(definition: Definition) -> Resolver:
+    """Return who is resolved where a task does not say: the event where only events start it, else nobody."""
+    return EventResolver() if definition.on and definition.schedule is None else NoResolver()
+
+
+def _read_schedule(value: Any, name: str, now: datetime | None) -> Json:
+    spec = cast("Json", shape.plain(shape.table(value)))
+    try:
+        trigger = times.read_trigger(spec, anchor=ANCHOR, name=name)
+        if now is not None:
+            times.check(trigger, now)
+    except TriggerError as error:
+        field, _, text = str(error).partition(": ")
+        if field == "schedule":
+            raise ValueError(text) from None
+        raise (Wrong(Mistake((field,), text)) if field in spec else ValueError(str(error))) from None
+    return spec
+
+
+def _read_resolver(value: Any) -> Resolver:
+    table = shape.table(value)
+    if "event" in table:
+        if len(table) > 1:
+            raise ValueError(f"it says event and more. {RESOLVERS}")
+        return (
+            EventResolver()
+            if shape.each(table.items(), lambda _, item: shape.read(bool, item))["event"]
+            else NoResolver()
+        )
+    if "sql" not in table and "source" not in table:
+        raise ValueError(f"it says neither sql nor event. {RESOLVERS}")
+    return cast("SqlResolver", shape.read(SqlResolver, table, RULES))
+
+
+def _read_target(value: Any) -> Target:
+    table = shape.table(value)
+    if "broker" in table and "http" in table:
+        raise ValueError(f"it names both a broker and http. {TARGETS}")
+    if "http" in table:
+        return cast("HttpTarget", shape.read(HttpTarget, table, RULES))
+    if "broker" not in table and "queue" not in table:
+        raise ValueError(f"it names neither a broker nor http. {TARGETS}")
+    return cast("BrokerTarget", shape.read(BrokerTarget, table, RULES))
+
+
+def _read_match(value: Any) -> Json:
+    pattern = cast("Json", shape.plain(shape.table(value)))
+    matching.check_pattern(pattern)
+    return pattern
+
+
+def _read_do(value: Any) -> str:
+    if value in LATER_WORDS:
+        raise ValueError(f'"{value}" does not work yet. Today it is "fire", or left out.')
+    return cast("str", shape.read(Literal["fire"], value))
+
+
+def _read_text(value: Any) -> str:
+    text = cast("str", shape.read(str, value))
+    if not text.strip():
+        raise ValueError("it is empty. Write what it is, or leave the key out.")
+    return text
+
+
+def _read_url(value: Any) -> str:
+    text = _read_text(value)
+    if not re.match(r"https?://[^/\s]", text):
+        raise ValueError(f"{shape.shown(text)} is not an address of the web. Write https://host/path.")
+    return text
+
+
+def _read_name(value: Any) -> str:
+    text = _read_text(value)
+    if not NAME.fullmatch(text):
+        raise ValueError(f"{shape.shown(text)} is not a task's name. {NAMES}")
+    return text
+
+
+def _check_retry(retry: Retry) -> None:
+    if retry.cap < retry.first:
+        first, cap = write_duration(retry.first), write_duration(retry.cap)
+        raise Wrong(Mistake(("cap",), f"{cap} is shorter than first, which is {first}. Write a longer cap."))
+
+
+def _check_broker_target(target: BrokerTarget) -> None:
+    if target.envelope == "celery" and not target.task:
+        raise Wrong(Mistake(("task",), CELERY))
+
+
+def _check_renames(definitions: Sequence[Definition]) -> None:
+    names = {one.name for one in definitions}
+    counts = Counter(one.renamed_from for one in definitions)
+    mistakes: list[Mistake] = []
+    for one in definitions:
+        place, origin = ("task", one.name, "renamed_from"), one.renamed_from
+        if origin in names:
+            mistakes.append(Mistake(place, f'"{origin}" is still in this file. Remove one of the two.'))
+        elif origin and counts[origin] > 1:
+            mistakes.append(Mistake(place, f'"{origin}" is claimed by {counts[origin]} tasks. Leave it to one.'))
+    if mistakes:
+        raise Wrong(*mistakes)
+
+
+def _unknown(task: Definition, kind: str, name: str, known: Iterable[str]) -> str:
+    listed = ", ".join(sorted(known)) or "none"
+    return f'task "{task.name}" has no {kind} "{name}". Known {kind}s: {listed}. Add [{kind}.{name}] to oncue.toml.'
+
+
+def _differences(old: Definition, new: Definition) -> Iterator[str]:
+    before, after = (dict(_flat(one, "")) for one in (old, new))
+    for path in dict.fromkeys([*before, *after]):
+        if before.get(path) != after.get(path):
+            yield f"{path}: {before.get(path, 'none')} → {after.get(path, 'none')}"
+
+
+def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield each field with its value as text, defaults too: `misfire.grace`, `"10m"`."""
+    parts: Iterable[tuple[str, Any]] = ()
+    if isinstance(value, Mapping):
+        parts = value.items()
+    elif isinstance(value, tuple):
+        parts = ((f"{place}", shape.write(item, RULES)) for place, item in enumerate(value))
+        yield from ((f"{path}[{place}]", _text(item)) for place, item in parts)
+        return
+    elif dataclasses.is_dataclass(value) and type(value) not in RULES.writers:
+        keys = RULES.keys(type(value)).items()
+        parts = ((name, getattr(value, one.name)) for name, one in keys if one.name != "renamed_from")
+    elif value is not None:
+        yield path, _text(shape.write(value, RULES))
+    for name, item in parts:
+        yield from _flat(item, f"{path}.{name}".removeprefix("."))
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+NAMES: Final = (
+    "Write small letters, digits, dots, dashes and underscores, at most 100, beginning with a letter or digit."
+)
+CELERY: Final = 'has a celery envelope and no task for its worker. Write task = "module.function" into its target.'
+MOMENT: Final = timedelta(milliseconds=1)
+RULES: Final = Rules(
+    readers={
+        (Definition, "resolve"): _read_resolver,
+        (Definition, "target"): _read_target,
+        (Definition, "expires"): shape.duration(MOMENT),
+        (Definition, "renamed_from"): _read_name,
+        (Subscription, "event"): _read_text,
+        (Subscription, "match"): _read_match,
+        (Subscription, "do"): _read_do,
+        (SqlResolver, "sql"): _read_text,
+        (SqlResolver, "source"): _read_text,
+        (BrokerTarget, "broker"): _read_text,
+        (BrokerTarget, "queue"): _read_text,
+        (HttpTarget, "url"): _read_url,
+        (HttpTarget, "timeout"): shape.duration(MOMENT),
+        (HttpTarget, "concurrency"): shape.whole(1, 1000),
+        (Retry, "attempts"): shape.whole(1, 100),
+        (Retry, "first"): shape.duration(MOMENT),
+        (Retry, "cap"): shape.duration(MOMENT),
+    },
+    writers={EventResolver: lambda _: {"event": True}, NoResolver: lambda _: {"event": False}},
+    names={(HttpTarget, "url"): "http"},
+    checks={Retry: _check_retry, BrokerTarget: _check_broker_target},
+    examples={
+        (Definition, "target"): 'target = { broker = "main", queue = "…" } or { http = "https://…" }',
+        (Subscription, "event"): 'event = "order.paid"',
+        (SqlResolver, "sql"): 'sql = "select id as key from …"',
+        (SqlResolver, "source"): 'source = "app", as [source.app] in oncue.toml',
+        (BrokerTarget, "broker"): 'broker = "main", as [broker.main] in oncue.toml',
+        (BrokerTarget, "queue"): 'queue = "…": where the workers listen',
+    },
+    given={(Definition, "name"): ""},
+)
