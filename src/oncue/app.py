@@ -6,26 +6,30 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Self
+from typing import Literal, Self
 from uuid import UUID, uuid4
 
+from oncue import wall
 from oncue.adapters.registry import Adapters
 from oncue.config import Config
 from oncue.engine.clock import Clock
 from oncue.engine.dispatcher import Dispatcher, Limits
 from oncue.engine.failures import Failures
-from oncue.engine.handover import Handover
+from oncue.engine.handover import Handover, Preview
 from oncue.engine.ingest import Ingest
 from oncue.engine.loop import Component, Loop
-from oncue.engine.watch import Watch
-from oncue.errors import ConfigError
-from oncue.model import Definition, Event, Task
+from oncue.engine.watch import Watch, examine
+from oncue.errors import ConfigError, Conflict
+from oncue.model import Definition, Event, Requeue, RequeueState, Task
 from oncue.observe.log import tell_changes
 from oncue.observe.metrics import Metrics
-from oncue.store import runs, tasks
+from oncue.rules import states
+from oncue.rules.health import Problem
+from oncue.store import failures, runs, schedules, tasks, watch
 from oncue.store.base import Database, Store
 from oncue.store.events import Accepted
 from oncue.store.tasks import Applied
+from oncue.store.watch import Figures
 from oncue.taskfile import check_references
 
 ENGINE = ("clock", "ingest", "dispatcher", "failures", "watch")
@@ -39,7 +43,7 @@ class Oncue:
         self.store = Store(open_database(self.config.store))
         self.adapters = Adapters(self.config)
         self.loop = Loop(self.store)
-        self.metrics = Metrics()
+        self.metrics = Metrics(now=self.loop.now)
         self.store.listeners += [tell_changes, self.metrics.count]
         dispatcher = self.config.dispatcher
         self._handover = Handover(
@@ -93,9 +97,9 @@ class Oncue:
                 )
         raise ConfigError(f'no component "{name}". Known components: {", ".join(ENGINE)}.')
 
-    async def run(self, names: Sequence[str] = ENGINE) -> None:
-        """Run components until `loop.stop()` is called, then drain them."""
-        components = [self.component(name) for name in names]
+    async def run(self, names: Sequence[str] = ENGINE, *, beside: Sequence[Component] = ()) -> None:
+        """Run components, and those `beside` them, until `loop.stop()` is called; then drain them."""
+        components = [*beside, *(self.component(name) for name in names)]
         await self.loop.run(components, drain=self.config.dispatcher.drain)
 
     @asynccontextmanager
@@ -110,9 +114,6 @@ class Oncue:
 
     async def now(self) -> datetime:
         """Return the store's time."""
-        from oncue import wall
-        from oncue.store import schedules
-
         return await self.store.write(schedules.read_clock, wall.now())
 
     async def apply(
@@ -138,6 +139,32 @@ class Oncue:
 
     async def resume(self, name: str, *, actor: str = "python") -> Task:
         return await self.store.write(tasks.resume, name, actor=actor, now=await self.now())
+
+    async def preview(self, name: str, *, due_at: datetime | None = None, limit: int = 20) -> Preview:
+        """Ask who would be resolved now, and what each would get; nothing is sent. Raises ResolveError."""
+        task = await self.store.read(tasks.read, name)
+        return await self._handover.preview(task, due_at=due_at or await self.now(), limit=limit)
+
+    async def cancel(self, run: UUID, *, reason: str) -> str:
+        """End a run, or ask its dispatcher to end it at its next page; answer which. Raises NotFound, Conflict."""
+        return await self.store.write(runs.cancel, run, reason=reason, now=await self.now())
+
+    async def move_requeue(self, requeue: UUID, verb: Literal["pause", "resume", "cancel"]) -> Requeue:
+        """Pause, resume or cancel a requeue. Raises NotFound, Conflict."""
+        made = await self.store.read(failures.read_requeue, requeue)
+        to: RequeueState | None = states.move("requeue", made.state, verb)  # type: ignore[assignment]  # of the table
+        if to is None:
+            allowed = " or ".join(states.before("requeue", verb))
+            raise Conflict(f"requeue {requeue} is {made.state}: {verb} needs one that is {allowed}.")
+        now = await self.now()
+        await self.store.write(failures.move_requeue, made, to, reason=f"asked to {verb}", ready_at=now, now=now)
+        return await self.store.read(failures.read_requeue, requeue)
+
+    async def examine(self) -> tuple[Figures, list[Problem]]:
+        """Look over the whole store: figures, and what is wrong now."""
+        now = self.loop.now()
+        figures = await self.store.read(watch.figures, now=now)
+        return figures, await examine(self.store, figures, now=now, overdue=self.config.watch.overdue)
 
     async def emit(self, event: Event) -> Accepted:
         """Take an event in; return when what it caused is durable. Raises InvalidEvent, Conflict, StoreUnavailable."""

@@ -31,6 +31,7 @@ from oncue.model import (
     Page,
     Refused,
     Run,
+    RunId,
     SqlResolver,
     Task,
     Unreachable,
@@ -70,6 +71,15 @@ class Tried:
     message_id: UUID
     message: Message | None
     outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Who would be resolved for a due time, and what each would get: nothing was sent, nothing written."""
+
+    due_at: datetime
+    messages: tuple[Tried, ...]
+    more: bool
 
 
 class Handover:
@@ -124,6 +134,20 @@ class Handover:
                 return Page((_of_event(work.run),), None)
             case NoResolver():
                 return Page((Entity("", {}),), None)
+
+    async def preview(self, task: Task, *, due_at: datetime, limit: int) -> Preview:
+        """Return what a run due at `due_at` would hand over first. Raises ResolveError, TargetError."""
+        work = Work(_hypothetical(task, due_at, now=self._now()), task)
+        if isinstance(task.definition.resolve, EventResolver):
+            return Preview(due_at, (), more=False)
+        page = await self.resolve(work, cursor=None)
+        shown, ids = page.entities[:limit], self.ids(work, page.entities)
+        packed = [self._pack(work, entity, message_id=ids[entity.key], attempt=1) for entity in shown]
+        packed += [
+            Tried(Entity(key, {}), identity.message_uuid(work.run.uuid, key), None, Refused(reason, again=False))
+            for key, reason in page.rejected
+        ]
+        return Preview(due_at, tuple(packed), more=len(shown) < len(page.entities) or page.cursor is not None)
 
     async def qualifying(self, work: Work, deliveries: Sequence[Delivery]) -> dict[Key, Entity]:
         """Return those entities of open deliveries that still qualify, with their data as it is now."""
@@ -290,6 +314,35 @@ class Handover:
             return await self._adapters.receiver().send(messages, target=target)
         except AdapterError as error:
             return [Refused(str(error), again=False) for _ in messages]
+
+
+def _hypothetical(task: Task, due_at: datetime, *, now: datetime) -> Run:
+    """Return a run that is nowhere: what a preview is made with."""
+    cause = identity.manual_cause("preview")
+    return Run(
+        id=RunId(0),
+        uuid=identity.run_uuid(task.uuid, cause),
+        task_id=task.id,
+        task_name=task.name,
+        task_version=task.version,
+        cause=cause,
+        due_at=due_at,
+        ready_at=now,
+        state="due",
+        reason=None,
+        attempts=1,
+        fence=0,
+        overlap=None,
+        caught_up=False,
+        asked_at=now,
+        started_at=None,
+        ended_at=None,
+        cursor=None,
+        previous_due_at=None,
+        event=None,
+        dead_letter_id=None,
+        stop_reason=None,
+    )
 
 
 def _of_event(run: Run) -> Entity:

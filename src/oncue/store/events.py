@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -82,6 +83,8 @@ def accept(incoming: Sequence[Incoming], *, now: datetime, until: datetime) -> S
             answers.append(Accepted("accepted", tuple(runs.get(key, ()))))
         else:
             answers.append(Accepted("duplicate" if digests[key] == one.digest else "conflict"))
+    for verdict, count in Counter(answer.verdict for answer in answers).items():
+        yield Change("event", "", verdict, facts={"count": count})
     return answers
 
 

@@ -1,0 +1,119 @@
+"""`/v1/failures`: dead letters, by the reason that they failed for; requeue them under control, or discard them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from oncue.api import shapes
+from oncue.api.cursor import Cursor, Limit, page_of, read_cursor
+from oncue.app import Oncue
+from oncue.model import DeadLetterState
+from oncue.store import failures
+
+
+class Which(BaseModel):
+    """Which open dead letters: by their ids, or all of a task, or all."""
+
+    ids: Annotated[list[UUID], Field(max_length=10_000)] = []
+    task: str | None = None
+    all: bool = False
+
+
+class NewRequeue(Which):
+    """One goes first; the rest follows at `rate` a second if it arrived. `ask` the resolver whether they still qualify."""
+
+    rate: Annotated[float, Field(gt=0, le=10_000)] = 50.0
+    ask: bool = True
+
+
+class Discard(Which):
+    """Close dead letters for good."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+def routes(oncue: Oncue) -> APIRouter:
+    """Return the routes over one Oncue."""
+    router = APIRouter(prefix="/v1/failures", tags=["failures"])
+    _add_requeues(router, oncue)
+    _add_dead_letters(router, oncue)
+    return router
+
+
+def _add_requeues(router: APIRouter, oncue: Oncue) -> None:
+    @router.get("/requeues")
+    async def list_requeues(limit: Limit = 50) -> shapes.Page[shapes.RequeueShape]:
+        """List requeues, the latest first."""
+        found = await oncue.store.read(failures.list_requeues, limit=limit)
+        return shapes.Page(items=[shapes.requeue_shape(one) for one in found])
+
+    @router.post("/requeues", status_code=202)
+    async def requeue(new: NewRequeue) -> shapes.RequeueShape:
+        """Take open dead letters into a requeue. Each can be in one only, so asking twice answers 409."""
+        made = await oncue.store.write(
+            failures.requeue,
+            uuids=new.ids,
+            task=new.task,
+            everything=new.all,
+            rate=new.rate,
+            ask_again=new.ask,
+            actor="api",
+            now=await oncue.now(),
+        )
+        return shapes.requeue_shape(made)
+
+    @router.get("/requeues/{id}")
+    async def show_requeue(id: UUID) -> shapes.RequeueShape:
+        """Show one requeue."""
+        return shapes.requeue_shape(await oncue.store.read(failures.read_requeue, id))
+
+    @router.post("/requeues/{id}/{verb}")
+    async def move_requeue(id: UUID, verb: Literal["pause", "resume", "cancel"]) -> shapes.RequeueShape:
+        """Pause, resume or cancel a requeue."""
+        return shapes.requeue_shape(await oncue.move_requeue(id, verb))
+
+
+def _add_dead_letters(router: APIRouter, oncue: Oncue) -> None:
+    @router.get("")
+    async def list_dead_letters(
+        task: Annotated[str | None, Query()] = None,
+        state: Annotated[DeadLetterState | None, Query()] = None,
+        cursor: Cursor = None,
+        limit: Limit = 50,
+    ) -> shapes.Page[shapes.DeadLetterShape]:
+        """List dead letters, the latest first."""
+        before = read_cursor(cursor)
+        found = await oncue.store.read(failures.latest, task=task, state=state, before=before, limit=limit + 1)
+        return page_of(found, shapes.dead_letter_shape, limit=limit)
+
+    @router.get("/groups")
+    async def list_groups() -> shapes.Page[shapes.GroupShape]:
+        """Count open dead letters by task, queue and reason."""
+        found = await oncue.store.read(failures.groups)
+        items = [
+            shapes.GroupShape(task=task, queue=queue, reason=reason, count=count) for task, queue, reason, count in found
+        ]
+        return shapes.Page(items=items)
+
+    @router.post("/discard")
+    async def discard(discard: Discard) -> shapes.DiscardedShape:
+        """Close open dead letters for good."""
+        count = await oncue.store.write(
+            failures.discard,
+            uuids=discard.ids,
+            task=discard.task,
+            everything=discard.all,
+            reason=discard.reason,
+            actor="api",
+            now=await oncue.now(),
+        )
+        return shapes.DiscardedShape(discarded=count)
+
+    @router.get("/{id}")
+    async def show_dead_letter(id: UUID) -> shapes.DeadLetterDetailShape:
+        """Show one dead letter with what it carried."""
+        return shapes.dead_letter_detail(await oncue.store.read(failures.read, id))

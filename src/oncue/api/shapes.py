@@ -1,0 +1,399 @@
+"""What is shown of the nouns outside: the JSON of the API, and of the command line's `--json`. Ids here are UUIDs."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Generic, Literal, TypeVar
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from oncue.engine.handover import Preview
+from oncue.model import Attempt, DeadLetter, Delivery, Event, Json, Key, Requeue, Run, Schedule, Task
+from oncue.rules import times
+from oncue.rules.health import Problem
+from oncue.store import codec
+from oncue.store.watch import Component
+from oncue.taskfile import definition_to_json
+
+T = TypeVar("T")
+Time = Annotated[datetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
+
+
+class Shape(BaseModel):
+    """One noun as it is shown."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Page(Shape, Generic[T]):
+    """A part of a list; `next_cursor` asks for the part after it, null after the last."""
+
+    items: list[T]
+    next_cursor: str | None = None
+
+
+class ScheduleShape(Shape):
+    """When a task is due. `words` says the trigger as a sentence."""
+
+    trigger: Json
+    words: str
+    state: str
+    reason: str | None
+    next_at: Time | None
+    last_due_at: Time | None
+
+
+class TaskShape(Shape):
+    """A task, with its definition as it would stand in a task file."""
+
+    id: UUID
+    name: str
+    version: int
+    state: str
+    reason: str | None
+    description: str
+    schedule: ScheduleShape | None
+    definition: Json
+    created_at: Time
+    changed_at: Time
+
+
+class EventShape(Shape):
+    """The event that caused a run."""
+
+    id: str
+    source: str
+    type: str
+    subject: str | None
+    time: Time
+
+
+class RunShape(Shape):
+    """One firing of a task, with what became of its entities so far."""
+
+    id: UUID
+    task: str
+    task_version: int
+    cause: str
+    state: str
+    reason: str | None
+    due_at: Time
+    asked_at: Time
+    started_at: Time | None
+    ended_at: Time | None
+    late_seconds: float | None
+    caught_up: bool
+    attempts: int
+    resolved: int
+    confirmed: int
+    dead: int
+    dropped: int
+    open: int
+    event: EventShape | None
+
+
+class AttemptShape(Shape):
+    """One try that failed."""
+
+    at: Time
+    error: str
+
+
+class DeliveryShape(Shape):
+    """One message that was not confirmed at once."""
+
+    message_id: UUID
+    key: Key
+    state: str
+    reason: str | None
+    ready_at: Time
+    attempts: int
+    errors: list[AttemptShape]
+    created_at: Time
+    ended_at: Time | None
+
+
+class RunDetailShape(RunShape):
+    """A run with its deliveries, the first hundred."""
+
+    deliveries: list[DeliveryShape]
+
+
+class DeadLetterShape(Shape):
+    """What failed for good."""
+
+    id: UUID
+    kind: str
+    state: str
+    reason: str
+    task: str | None
+    task_version: int | None
+    run: UUID | None
+    message_id: UUID | None
+    key: Key | None
+    requeues: int
+    attempts: list[AttemptShape]
+    broker: str | None
+    queue: str | None
+    origin: str | None
+    created_at: Time
+    ended_at: Time | None
+    ended_reason: str | None
+
+
+class DeadLetterDetailShape(DeadLetterShape):
+    """A dead letter with what it carried; a body that is no text is in base64."""
+
+    data: Any
+    content_type: str | None
+    headers: Json
+    properties: Json
+    body: str | None
+    body_base64: str | None
+
+
+class GroupShape(Shape):
+    """Open dead letters that failed for the same reason."""
+
+    task: str | None
+    queue: str | None
+    reason: str
+    count: int
+
+
+class RequeueShape(Shape):
+    """Dead letters that go back under control."""
+
+    id: UUID
+    state: str
+    reason: str | None
+    rate: float
+    ask: bool
+    total: int
+    sent: int
+    recovered: int
+    failed: int
+    actor: str
+    created_at: Time
+    ended_at: Time | None
+
+
+class DiscardedShape(Shape):
+    """How many dead letters were closed."""
+
+    discarded: int
+
+
+class FiredShape(Shape):
+    """A run made by hand; `duplicate` where the key had made it before."""
+
+    run: UUID
+    duplicate: bool
+
+
+class CancelledShape(Shape):
+    """What asking a run to end came to."""
+
+    run: UUID
+    outcome: str
+
+
+class NextShape(Shape):
+    """When a task is due next."""
+
+    times: list[Time]
+
+
+class MessageShape(Shape):
+    """A message as a worker would get it."""
+
+    id: UUID
+    key: Key
+    content_type: str | None
+    headers: Json
+    properties: Json
+    body: str | None
+    body_base64: str | None
+    error: str | None = None
+
+
+class PreviewShape(Shape):
+    """Who would be resolved now, and what each would get; nothing was sent. `more` where further pages would follow."""
+
+    task: str
+    due_at: Time
+    messages: list[MessageShape]
+    more: bool
+
+
+class AcceptedShape(Shape):
+    """What became of an event; `runs` are those that it made now."""
+
+    id: str
+    duplicate: bool
+    runs: list[UUID]
+
+
+class AppliedShape(Shape):
+    """What applying a definition came to."""
+
+    name: str
+    verdict: Literal["created", "changed", "unchanged", "removed"]
+    version: int
+
+
+class ProblemShape(Shape):
+    """Something that is wrong now, and what to do."""
+
+    code: str
+    subject: str
+    text: str
+    urgent: bool
+
+
+class ComponentShape(Shape):
+    """A component that was heard of."""
+
+    name: str
+    host: str
+    pid: int
+    started_at: Time
+    seen_at: Time
+
+
+def task_shape(task: Task, schedule: Schedule | None) -> TaskShape:
+    return TaskShape(
+        id=task.uuid,
+        name=task.name,
+        version=task.version,
+        state=task.state,
+        reason=task.reason,
+        description=task.definition.description,
+        schedule=_schedule_shape(schedule, task.name) if schedule else None,
+        definition=definition_to_json(task.definition),
+        created_at=task.created_at,
+        changed_at=task.changed_at,
+    )
+
+
+def run_shape(run: Run) -> RunShape:
+    return RunShape(**_run_fields(run))
+
+
+def run_detail(run: Run, deliveries: Sequence[Delivery]) -> RunDetailShape:
+    return RunDetailShape(**_run_fields(run), deliveries=[_delivery_shape(delivery) for delivery in deliveries])
+
+
+def dead_letter_shape(letter: DeadLetter) -> DeadLetterShape:
+    return DeadLetterShape(**_letter_fields(letter))
+
+
+def dead_letter_detail(letter: DeadLetter) -> DeadLetterDetailShape:
+    what = letter.what
+    return DeadLetterDetailShape(
+        **_letter_fields(letter),
+        data=what.data,
+        content_type=what.content_type,
+        headers=dict(what.headers),
+        properties=dict(what.properties),
+        **_body(what.body),
+    )
+
+
+def requeue_shape(requeue: Requeue) -> RequeueShape:
+    names = RequeueShape.model_fields.keys() - {"id"}
+    return RequeueShape(id=requeue.uuid, **{name: getattr(requeue, name) for name in names})
+
+
+def preview_shape(task: Task, preview: Preview) -> PreviewShape:
+    messages = [
+        MessageShape(
+            id=one.message_id,
+            key=one.entity.key,
+            content_type=one.message.content_type if one.message else None,
+            headers=_plain(one.message.headers) if one.message else {},
+            properties=_plain(one.message.properties) if one.message else {},
+            error=None if one.message else getattr(one.outcome, "reason", "cannot be written"),
+            **_body(one.message.body if one.message else None),
+        )
+        for one in preview.messages
+    ]
+    return PreviewShape(task=task.name, due_at=preview.due_at, messages=messages, more=preview.more)
+
+
+def problem_shape(problem: Problem) -> ProblemShape:
+    return ProblemShape(code=problem.code, subject=problem.subject, text=problem.text, urgent=problem.urgent)
+
+
+def component_shape(component: Component) -> ComponentShape:
+    names = ComponentShape.model_fields.keys()
+    return ComponentShape(**{name: getattr(component, name) for name in names})
+
+
+def _schedule_shape(schedule: Schedule, name: str) -> ScheduleShape:
+    timing = codec.read_timing(schedule.timing)
+    return ScheduleShape(
+        trigger=timing.schedule,
+        words=times.describe(times.read_trigger(timing.schedule, anchor=timing.anchor, name=name)),
+        state=schedule.state,
+        reason=schedule.reason,
+        next_at=schedule.next_at,
+        last_due_at=schedule.last_due_at,
+    )
+
+
+def _run_fields(run: Run) -> dict[str, Any]:
+    same = RunShape.model_fields.keys() - {"id", "task", "late_seconds", "event"}
+    return {
+        "id": run.uuid,
+        "task": run.task_name,
+        "late_seconds": (run.started_at - run.due_at).total_seconds() if run.started_at else None,
+        "event": _event_shape(run.event) if run.event else None,
+    } | {name: getattr(run, name) for name in same}
+
+
+def _event_shape(event: Event) -> EventShape:
+    return EventShape(id=event.id, source=event.source, type=event.type, subject=event.subject, time=event.time)
+
+
+def _delivery_shape(delivery: Delivery) -> DeliveryShape:
+    names = DeliveryShape.model_fields.keys() - {"errors"}
+    fields = {name: getattr(delivery, name) for name in names}
+    return DeliveryShape(errors=_attempts(delivery.errors), **fields)
+
+
+def _letter_fields(letter: DeadLetter) -> dict[str, Any]:
+    what = letter.what
+    same = ("kind", "reason", "task_version", "message_id", "key", "broker", "queue", "origin")
+    return {
+        "id": letter.uuid,
+        "state": letter.state,
+        "task": what.task_name,
+        "run": what.run_uuid,
+        "requeues": what.requeue,
+        "attempts": _attempts(what.attempts),
+        "created_at": letter.created_at,
+        "ended_at": letter.ended_at,
+        "ended_reason": letter.ended_reason,
+    } | {name: getattr(what, name) for name in same}
+
+
+def _attempts(attempts: Sequence[Attempt]) -> list[AttemptShape]:
+    return [AttemptShape(at=attempt.at, error=attempt.error) for attempt in attempts]
+
+
+def _plain(mapping: Mapping[str, Any]) -> Json:
+    return {name: value if isinstance(value, str | int | float | bool | None) else str(value)
+            for name, value in mapping.items()}
+
+
+def _body(body: bytes | None) -> dict[str, str | None]:
+    if body is None:
+        return {"body": None, "body_base64": None}
+    try:
+        return {"body": body.decode(), "body_base64": None}
+    except UnicodeDecodeError:
+        return {"body": None, "body_base64": base64.b64encode(body).decode()}

@@ -1,0 +1,122 @@
+"""`/v1/tasks`: what there is, apply, preview, fire, pause, resume."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Header, Query, Response
+from pydantic import AwareDatetime, BaseModel, Field
+
+from oncue.api import shapes
+from oncue.app import Oncue
+from oncue.errors import TaskFileError
+from oncue.rules import times
+from oncue.store import codec, tasks
+from oncue.taskfile import definition_from_json
+
+IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=200)]
+Reason = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class Fire(BaseModel):
+    """What to fire a task with; `key` is what makes asking twice safe, as the header `Idempotency-Key` does."""
+
+    due_at: AwareDatetime | None = None
+    key: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+
+
+class Pause(BaseModel):
+    """Why a task is paused."""
+
+    reason: Reason
+
+
+def routes(oncue: Oncue) -> APIRouter:
+    """Return the routes over one Oncue."""
+    router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
+    _add_reading(router, oncue)
+    _add_writing(router, oncue)
+    return router
+
+
+def _add_reading(router: APIRouter, oncue: Oncue) -> None:
+    @router.get("")
+    async def list_tasks() -> shapes.Page[shapes.TaskShape]:
+        """List all tasks, by name."""
+        schedules = await oncue.store.read(tasks.schedules)
+        return shapes.Page(items=[shapes.task_shape(task, schedules.get(task.id)) for task in await oncue.tasks()])
+
+    @router.get("/{name}")
+    async def show_task(name: str) -> shapes.TaskShape:
+        """Show one task."""
+        return await task_of(oncue, name)
+
+    @router.get("/{name}/next")
+    async def show_next(
+        name: str, n: Annotated[int, Query(ge=1, le=1000)] = 10, after: AwareDatetime | None = None
+    ) -> shapes.NextShape:
+        """Show when a task is due next; none where it has no schedule."""
+        return shapes.NextShape(times=await next_of(oncue, name, after=after, count=n))
+
+    @router.get("/{name}/preview")
+    async def preview_task(
+        name: str, due_at: AwareDatetime | None = None, n: Annotated[int, Query(ge=1, le=1000)] = 20
+    ) -> shapes.PreviewShape:
+        """Show who would be resolved now, and the exact messages. Nothing is sent."""
+        task = await oncue.store.read(tasks.read, name)
+        return shapes.preview_shape(task, await oncue.preview(name, due_at=due_at, limit=n))
+
+
+def _add_writing(router: APIRouter, oncue: Oncue) -> None:
+    @router.put("/{name}")
+    async def apply_task(
+        name: str, definition: Annotated[dict[str, Any], Body()], response: Response
+    ) -> shapes.AppliedShape:
+        """Make a task as this definition says, in the form of a task file. The same again changes nothing."""
+        if definition.get("name", name) != name:
+            raise TaskFileError(f'the body names task "{definition["name"]}", the path "{name}": make them the same.')
+        applied = (await oncue.apply([definition_from_json(name, definition)], actor="api"))[0]
+        response.status_code = 201 if applied.verdict == "created" else 200
+        return shapes.AppliedShape(name=applied.name, verdict=applied.verdict, version=applied.version)
+
+    @router.post("/{name}/fire", status_code=202)
+    async def fire_task(
+        name: str, fire: Fire | None = None, idempotency_key: IdempotencyKey = None
+    ) -> shapes.FiredShape:
+        """Make a run now, beside the schedule. The same key again answers the same run."""
+        asked = fire or Fire()
+        uuid, is_new = await oncue.fire(name, key=asked.key or idempotency_key, due_at=asked.due_at)
+        return shapes.FiredShape(run=uuid, duplicate=not is_new)
+
+    @router.post("/{name}/pause")
+    async def pause_task(name: str, pause: Pause) -> shapes.TaskShape:
+        """Stop a task's triggers until it is resumed. Asking twice is safe."""
+        await oncue.pause(name, reason=pause.reason, actor="api")
+        return await task_of(oncue, name)
+
+    @router.post("/{name}/resume")
+    async def resume_task(name: str) -> shapes.TaskShape:
+        """Let a task's triggers work again."""
+        await oncue.resume(name, actor="api")
+        return await task_of(oncue, name)
+
+
+async def task_of(oncue: Oncue, name: str) -> shapes.TaskShape:
+    """Return one task as it is shown. Raises NotFound."""
+    task = await oncue.store.read(tasks.read, name)
+    return shapes.task_shape(task, await oncue.store.read(tasks.schedule_of, task.id))
+
+
+async def next_of(oncue: Oncue, name: str, *, after: datetime | None, count: int) -> list[datetime]:
+    """Return the next times of a stored task. Raises NotFound."""
+    task = await oncue.store.read(tasks.read, name)
+    schedule = await oncue.store.read(tasks.schedule_of, task.id)
+    if schedule is None:
+        return []
+    timing = codec.read_timing(schedule.timing)
+    trigger = times.read_trigger(timing.schedule, anchor=timing.anchor, name=name)
+    moment, found = after or await oncue.now(), []
+    while len(found) < count and (following := times.next_after(trigger, moment)):
+        found.append(moment := following)
+    return found
