@@ -40,14 +40,13 @@ TASKS = """\
 [task.trial-reminder]            # every two seconds, to everybody who is on trial at that moment
 schedule = { every = "2s" }
 resolve  = { sql = "select id as key, name, email from trials where state = 'on trial'", source = "shop" }
-target   = { url = "http://127.0.0.1:PORT/remind" }
+target   = { http = "http://127.0.0.1:PORT/remind" }
 misfire  = { grace = "500ms", catch_up = "latest" }
 retry    = { attempts = 3, first = "200ms" }
 
 [task.welcome]                   # the moment somebody starts a trial
 on       = [{ event = "trial.started" }]
-resolve  = "event"
-target   = { url = "http://127.0.0.1:PORT/welcome" }
+target   = { http = "http://127.0.0.1:PORT/welcome" }
 """
 CONFIG = """\
 # Made by `oncue demo`. Everything is shorter here than one would have it: a demo must not take long.

@@ -201,14 +201,13 @@ class Story:
         screen.title("9  The dead letter is requeued")
         uuid, message = str(self.letter.uuid), str(self.letter.what.message_id)
         screen.say("you", f"oncue failures requeue {uuid}")
-        await stage.command("failures", "requeue", uuid)
-
         async def recovered() -> Webhook | None:
             letter = next(one for one in await stage.letters() if one.id == self.letter.id)
             lines = [line for line in stage.log.read() if line.message == message and line.accepted]
             return lines[0] if lines and letter.state == "recovered" else None
 
         with screen.waiting("the shop is asked whether the customer still qualifies, and the message goes out"):
+            await stage.command("failures", "requeue", uuid)
             line = await stage.until(recovered, within=15, what="the dead letter is recovered")
         screen.say("worker", f"takes the reminder for {line.key}")
         screen.tell(f"it arrived under the message id that was refused: {message}")
