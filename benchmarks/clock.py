@@ -126,7 +126,7 @@ async def lateness(kind: str, dues_after: Sequence[float]) -> dict[str, float]:
         store.now = loop.now
         running = asyncio.create_task(loop.run([Clock(store)], drain=timedelta(seconds=1)))
         deadline = monotonic() + 60
-        while len(store.lateness) < len(dues_after) and monotonic() < deadline:
+        while len(store.lateness) < len(dues_after) and monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         loop.stop()
         await running

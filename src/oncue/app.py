@@ -32,6 +32,7 @@ from oncue.store.tasks import Applied
 from oncue.store.watch import Figures
 from oncue.taskfile import check_references
 
+RequeueVerb = Literal["pause", "resume", "cancel"]
 ENGINE = ("clock", "ingest", "dispatcher", "failures", "watch")
 
 
@@ -149,7 +150,7 @@ class Oncue:
         """End a run, or ask its dispatcher to end it at its next page; answer which. Raises NotFound, Conflict."""
         return await self.store.write(runs.cancel, run, reason=reason, now=await self.now())
 
-    async def move_requeue(self, requeue: UUID, verb: Literal["pause", "resume", "cancel"]) -> Requeue:
+    async def move_requeue(self, requeue: UUID, verb: RequeueVerb) -> Requeue:
         """Pause, resume or cancel a requeue. Raises NotFound, Conflict."""
         made = await self.store.read(failures.read_requeue, requeue)
         to: RequeueState | None = states.move("requeue", made.state, verb)  # type: ignore[assignment]  # of the table

@@ -156,13 +156,14 @@ def load_config(
     for name, value in environ.items():
         if name.startswith(PREFIX) and not name.startswith(NOT_SETTINGS):
             place = tuple(name.removeprefix(PREFIX).lower().split("__"))
-            _put(table, origin, place, name, shape.Spelled(value))
+            _put(table, origin, place=place, given_by=name, value=shape.Spelled(value))
     for name, value in flags.items():
         if value is not None:
             given = shape.Spelled(value) if isinstance(value, str) else value
-            _put(table, origin, tuple(name.split(".")), f"--{name.replace('.', '-').replace('_', '-')}", given)
+            option = f"--{name.replace('.', '-').replace('_', '-')}"
+            _put(table, origin, place=tuple(name.split(".")), given_by=option, value=given)
     try:
-        return cast("Config", shape.read(Config, table, _rules(environ)))
+        return cast("Config", shape.read(Config, table, rules=_rules(environ)))
     except shape.Wrong as wrong:
         raise ConfigError("\n".join(origin.tell(mistake) for mistake in wrong.mistakes)) from None
 
@@ -216,14 +217,15 @@ def _read_text(path: Path | None) -> str:
         raise ConfigError(f"{file}: it cannot be read: {error.strerror}. Check the path and its rights.") from None
 
 
-def _put(table: dict[str, Any], origin: Origin, place: tuple[str, ...], given_by: str, value: Any) -> None:
-    """Put a value over what the file says. `MAIN_BROKER` in a variable is `main-broker` where the file has that."""
+def _put(table: dict[str, Any], origin: Origin, *, place: Place, given_by: str, value: Any) -> None:
+    """Put a value over what the file says. `MAIN_QUEUE` in a variable is `Main-Queue` where the file has that."""
     spelled: list[str] = []
-    for depth, part in enumerate(place):
-        spelled.append(next((key for key in table if key.lower().replace("-", "_") == part), part))
-        if depth < len(place) - 1:
+    for part in map(str, place):
+        if spelled:
             inner = table.get(spelled[-1])
-            table[spelled[-1]] = table = dict(inner) if isinstance(inner, dict) else {}
+            table[spelled[-1]] = inner if isinstance(inner, dict) else {}
+            table = table[spelled[-1]]
+        spelled.append(next((key for key in table if key.lower().replace("-", "_") == part), part))
     table[spelled[-1]] = value
     origin.names[tuple(spelled)] = given_by
 

@@ -61,7 +61,7 @@ def read_tasks(text: str, *, origin: str = "tasks.toml", now: datetime | None = 
     def reading(key: str, value: Any) -> list[Definition]:
         if key != "task":
             raise ValueError(f"there is no such key.{shape.near(key, ['task'])}")
-        return list(shape.each(shape.table(value).items(), lambda name, task: _read_task(name, task, now)).values())
+        return list(shape.each(shape.table(value).items(), lambda name, task: _read_task(name, task, now=now)).values())
 
     try:
         table = read_toml(text, origin)
@@ -79,7 +79,9 @@ def definition_from_json(name: str, mapping: Mapping[str, Any], *, now: datetime
     """Return a task from the keys of the task file. Raises TaskFileError with all mistakes, a line each."""
     table = {key: value for key, value in mapping.items() if (key, value) != ("name", name)}
     try:
-        return _read_task(name, table, now)
+        return _read_task(name, table, now=now)
+    except RecursionError:
+        raise TaskFileError(f"{place_name(('task', name))}: it is nested too deeply. Write it flatter.") from None
     except Wrong as wrong:
         whole = Wrong(*(Mistake(("task", name, *one.place), one.text) for one in wrong.mistakes))
         raise TaskFileError("\n".join(f"{place_name(one.place)}: {one.text}" for one in whole.mistakes)) from None
@@ -87,10 +89,10 @@ def definition_from_json(name: str, mapping: Mapping[str, Any], *, now: datetime
 
 def definition_to_json(definition: Definition) -> Json:
     """Return a task in the keys of the task file, durations as text; what stands at its default is left out."""
-    table = cast("Json", shape.write(definition, RULES))
+    table = cast("Json", shape.write(definition, rules=RULES))
     table.pop("resolve", None)
     if definition.resolve != _implied(definition):
-        table["resolve"] = shape.write(definition.resolve, RULES)
+        table["resolve"] = shape.write(definition.resolve, rules=RULES)
     return table
 
 
@@ -101,16 +103,16 @@ def check_references(
     sentences: list[str] = []
     for task in definitions:
         if isinstance(task.resolve, SqlResolver) and task.resolve.source not in config.source:
-            sentences.append(_unknown(task, "source", task.resolve.source, config.source))
+            sentences.append(_unknown(task, "source", name=task.resolve.source, known=config.source))
         if not isinstance(task.target, BrokerTarget):
             continue
         if task.target.broker not in config.broker:
-            sentences.append(_unknown(task, "broker", task.target.broker, config.broker))
+            sentences.append(_unknown(task, "broker", name=task.target.broker, known=config.broker))
         if task.target.envelope not in envelopes:
             hint = shape.near(task.target.envelope, envelopes)
             sentences.append(f'task "{task.name}" has no envelope "{task.target.envelope}".{hint}')
         if task.target.envelope == "celery" and not task.target.task:
-            sentences.append(f'task "{task.name}" {CELERY}')
+            sentences.append(f'task "{task.name}": {CELERY}')
     if sentences:
         raise TaskFileError("\n".join(sentences))
 
@@ -186,20 +188,17 @@ def _tell(wrong: Wrong, *, origin: str, text: str) -> list[str]:
     return [f"{origin}:{line}: {place_name(one.place)}: {one.text}" for line, one in lines]
 
 
-def _read_task(name: str, value: Any, now: datetime | None) -> Definition:
+def _read_task(name: str, value: Any, *, now: datetime | None) -> Definition:
     mistakes: list[Mistake] = []
     if not NAME.fullmatch(name):
         mistakes.append(Mistake((), f"{shape.shown(name)} is not a task's name. {NAMES}"))
     if isinstance(value, Mapping) and not ("schedule" in value or value.get("on")):
         mistakes.append(Mistake((), f"it has no trigger. {TRIGGERS}"))
 
-    def schedule(spec: Any) -> Json:
-        return _read_schedule(spec, name, now)
-
-    readers = {**RULES.readers, (Definition, "schedule"): schedule}
+    readers = {**RULES.readers, (Definition, "schedule"): lambda spec: _read_schedule(spec, name, now=now)}
     rules = replace(RULES, readers=readers, given={(Definition, "name"): name})
     try:
-        definition: Definition = shape.read(Definition, value, rules)
+        definition: Definition = shape.read(Definition, value, rules=rules)
     except Wrong as wrong:
         raise Wrong(*mistakes, *wrong.mistakes) from None
     except ValueError as error:
@@ -214,7 +213,7 @@ def _implied(definition: Definition) -> Resolver:
     return EventResolver() if definition.on and definition.schedule is None else NoResolver()
 
 
-def _read_schedule(value: Any, name: str, now: datetime | None) -> Json:
+def _read_schedule(value: Any, name: str, *, now: datetime | None) -> Json:
     spec = cast("Json", shape.plain(shape.table(value)))
     try:
         trigger = times.read_trigger(spec, anchor=ANCHOR, name=name)
@@ -240,7 +239,7 @@ def _read_resolver(value: Any) -> Resolver:
         )
     if "sql" not in table and "source" not in table:
         raise ValueError(f"it says neither sql nor event. {RESOLVERS}")
-    return cast("SqlResolver", shape.read(SqlResolver, table, RULES))
+    return cast("SqlResolver", shape.read(SqlResolver, table, rules=RULES))
 
 
 def _read_target(value: Any) -> Target:
@@ -248,10 +247,10 @@ def _read_target(value: Any) -> Target:
     if "broker" in table and "http" in table:
         raise ValueError(f"it names both a broker and http. {TARGETS}")
     if "http" in table:
-        return cast("HttpTarget", shape.read(HttpTarget, table, RULES))
+        return cast("HttpTarget", shape.read(HttpTarget, table, rules=RULES))
     if "broker" not in table and "queue" not in table:
         raise ValueError(f"it names neither a broker nor http. {TARGETS}")
-    return cast("BrokerTarget", shape.read(BrokerTarget, table, RULES))
+    return cast("BrokerTarget", shape.read(BrokerTarget, table, rules=RULES))
 
 
 def _read_match(value: Any) -> Json:
@@ -312,7 +311,7 @@ def _check_renames(definitions: Sequence[Definition]) -> None:
         raise Wrong(*mistakes)
 
 
-def _unknown(task: Definition, kind: str, name: str, known: Iterable[str]) -> str:
+def _unknown(task: Definition, kind: str, *, name: str, known: Iterable[str]) -> str:
     listed = ", ".join(sorted(known)) or "none"
     return f'task "{task.name}" has no {kind} "{name}". Known {kind}s: {listed}. Add [{kind}.{name}] to oncue.toml.'
 
@@ -330,14 +329,16 @@ def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         parts = value.items()
     elif isinstance(value, tuple):
-        parts = ((f"{place}", shape.write(item, RULES)) for place, item in enumerate(value))
+        parts = ((f"{place}", shape.write(item, rules=RULES)) for place, item in enumerate(value))
         yield from ((f"{path}[{place}]", _text(item)) for place, item in parts)
         return
-    elif dataclasses.is_dataclass(value) and type(value) not in RULES.writers:
+    elif type(value) in RULES.writers:
+        parts = shape.write(value, rules=RULES).items()
+    elif dataclasses.is_dataclass(value):
         keys = RULES.keys(type(value)).items()
         parts = ((name, getattr(value, one.name)) for name, one in keys if one.name != "renamed_from")
     elif value is not None:
-        yield path, _text(shape.write(value, RULES))
+        yield path, _text(shape.write(value, rules=RULES))
     for name, item in parts:
         yield from _flat(item, f"{path}.{name}".removeprefix("."))
 
@@ -349,7 +350,9 @@ def _text(value: Any) -> str:
 NAMES: Final = (
     "Write small letters, digits, dots, dashes and underscores, at most 100, beginning with a letter or digit."
 )
-CELERY: Final = 'has a celery envelope and no task for its worker. Write task = "module.function" into its target.'
+CELERY: Final = (
+    'the celery envelope needs the name of its worker\'s task. Write task = "module.function" in the target.'
+)
 MOMENT: Final = timedelta(milliseconds=1)
 RULES: Final = Rules(
     readers={

@@ -83,7 +83,7 @@ def _describe_events() -> dict[str, Any]:
             "runs": {"type": "array", "items": {"type": "string", "format": "uuid"}},
         },
     }
-    refused = {"content": {"application/problem+json": {}}}
+    refused: dict[str, Any] = {"content": {"application/problem+json": {}}}
     return {
         "tags": ["events"],
         "summary": "Take events in: one, or a batch",
@@ -99,7 +99,9 @@ def _describe_events() -> dict[str, Any]:
         "responses": {
             "202": {
                 "description": "Durable, with all that it caused",
-                "content": {"application/json": {"schema": {"oneOf": [accepted, {"type": "array", "items": accepted}]}}},
+                "content": {
+                    "application/json": {"schema": {"oneOf": [accepted, {"type": "array", "items": accepted}]}}
+                },
             },
             "409": {"description": "The id was used for another content", **refused},
             "413": {"description": "Larger than 256 KB", **refused},

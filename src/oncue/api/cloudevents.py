@@ -72,9 +72,7 @@ def read_event(value: Any, *, now: datetime) -> Event:
 def read_json(body: bytes) -> Any:
     """Return JSON; what other readers might read differently is refused. Raises InvalidEvent."""
     try:
-        value = json.loads(
-            body.decode(), object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite
-        )
+        value = json.loads(body.decode(), object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite)
     except UnicodeDecodeError:
         raise InvalidEvent("the body is not UTF-8.") from None
     except RecursionError:

@@ -41,7 +41,9 @@ class Events:
             body = await read_body(request)
             found = cloudevents.read(request.headers, body, now=self._oncue.loop.now())
         except TooLarge:
-            detail = f"the body is larger than {LIMIT // 1024} KB: send fewer events at once, or a reference to the data."
+            detail = (
+                f"the body is larger than {LIMIT // 1024} KB: send fewer events at once, or a reference to the data."
+            )
             return problems.problem(413, "content_too_large", detail)
         except Unsupported as error:
             return problems.problem(415, "unsupported_media_type", str(error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from oncue.api import shapes
 from oncue.api.cursor import Cursor, Limit, page_of, read_cursor
-from oncue.app import Oncue
+from oncue.app import Oncue, RequeueVerb
 from oncue.model import DeadLetterState
 from oncue.store import failures
 
@@ -24,9 +24,12 @@ class Which(BaseModel):
 
 
 class NewRequeue(Which):
-    """One goes first; the rest follows at `rate` a second if it arrived. `ask` the resolver whether they still qualify."""
+    """One goes first; the rest follows at `rate` a second if it arrived.
 
-    rate: Annotated[float, Field(gt=0, le=10_000)] = 50.0
+    `ask` the resolver whether they still qualify.
+    """
+
+    rate: Annotated[float | None, Field(gt=0, le=100_000)] = None
     ask: bool = True
 
 
@@ -59,7 +62,7 @@ def _add_requeues(router: APIRouter, oncue: Oncue) -> None:
             uuids=new.ids,
             task=new.task,
             everything=new.all,
-            rate=new.rate,
+            rate=new.rate or oncue.config.failures.rate,
             ask_again=new.ask,
             actor="api",
             now=await oncue.now(),
@@ -72,7 +75,7 @@ def _add_requeues(router: APIRouter, oncue: Oncue) -> None:
         return shapes.requeue_shape(await oncue.store.read(failures.read_requeue, id))
 
     @router.post("/requeues/{id}/{verb}")
-    async def move_requeue(id: UUID, verb: Literal["pause", "resume", "cancel"]) -> shapes.RequeueShape:
+    async def move_requeue(id: UUID, verb: RequeueVerb) -> shapes.RequeueShape:
         """Pause, resume or cancel a requeue."""
         return shapes.requeue_shape(await oncue.move_requeue(id, verb))
 
@@ -95,7 +98,8 @@ def _add_dead_letters(router: APIRouter, oncue: Oncue) -> None:
         """Count open dead letters by task, queue and reason."""
         found = await oncue.store.read(failures.groups)
         items = [
-            shapes.GroupShape(task=task, queue=queue, reason=reason, count=count) for task, queue, reason, count in found
+            shapes.GroupShape(task=task, queue=queue, reason=reason, count=count)
+            for task, queue, reason, count in found
         ]
         return shapes.Page(items=items)
 

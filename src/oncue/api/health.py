@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import timedelta
 from typing import Any
 
@@ -47,10 +48,9 @@ def routes(oncue: Oncue) -> APIRouter:
     async def show_metrics() -> Response:
         """Return the metrics in the text format of Prometheus."""
         if oncue.metrics.is_older_than(FRESH):
-            try:
+            # Without the store, what this process counted itself is still worth having.
+            with contextlib.suppress(StoreUnavailable):
                 oncue.metrics.see(*await oncue.examine())
-            except StoreUnavailable:
-                pass  # What this process counted itself is still worth having.
         return Response(oncue.metrics.render(), media_type=CONTENT_TYPE)
 
     return router

@@ -272,7 +272,7 @@ def task_shape(task: Task, schedule: Schedule | None) -> TaskShape:
         state=task.state,
         reason=task.reason,
         description=task.definition.description,
-        schedule=_schedule_shape(schedule, task.name) if schedule else None,
+        schedule=_schedule_shape(schedule) if schedule else None,
         definition=definition_to_json(task.definition),
         created_at=task.created_at,
         changed_at=task.changed_at,
@@ -333,11 +333,11 @@ def component_shape(component: Component) -> ComponentShape:
     return ComponentShape(**{name: getattr(component, name) for name in names})
 
 
-def _schedule_shape(schedule: Schedule, name: str) -> ScheduleShape:
+def _schedule_shape(schedule: Schedule) -> ScheduleShape:
     timing = codec.read_timing(schedule.timing)
     return ScheduleShape(
         trigger=timing.schedule,
-        words=times.describe(times.read_trigger(timing.schedule, anchor=timing.anchor, name=name)),
+        words=times.describe(codec.read_trigger(schedule.timing)),
         state=schedule.state,
         reason=schedule.reason,
         next_at=schedule.next_at,
@@ -386,11 +386,13 @@ def _attempts(attempts: Sequence[Attempt]) -> list[AttemptShape]:
 
 
 def _plain(mapping: Mapping[str, Any]) -> Json:
-    return {name: value if isinstance(value, str | int | float | bool | None) else str(value)
-            for name, value in mapping.items()}
+    return {
+        name: value if isinstance(value, str | int | float | bool | None) else str(value)
+        for name, value in mapping.items()
+    }
 
 
-def _body(body: bytes | None) -> dict[str, str | None]:
+def _body(body: bytes | None) -> dict[str, Any]:
     if body is None:
         return {"body": None, "body_base64": None}
     try:

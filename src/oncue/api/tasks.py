@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Header, Query, Response
@@ -17,6 +17,9 @@ from oncue.taskfile import definition_from_json
 
 IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=200)]
 Reason = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+FOREVER = datetime.max.replace(tzinfo=UTC)
 
 
 class Fire(BaseModel):
@@ -76,7 +79,7 @@ def _add_writing(router: APIRouter, oncue: Oncue) -> None:
         """Make a task as this definition says, in the form of a task file. The same again changes nothing."""
         if definition.get("name", name) != name:
             raise TaskFileError(f'the body names task "{definition["name"]}", the path "{name}": make them the same.')
-        applied = (await oncue.apply([definition_from_json(name, definition)], actor="api"))[0]
+        applied = (await oncue.apply([definition_from_json(name, definition, now=await oncue.now())], actor="api"))[0]
         response.status_code = 201 if applied.verdict == "created" else 200
         return shapes.AppliedShape(name=applied.name, verdict=applied.verdict, version=applied.version)
 
@@ -114,9 +117,5 @@ async def next_of(oncue: Oncue, name: str, *, after: datetime | None, count: int
     schedule = await oncue.store.read(tasks.schedule_of, task.id)
     if schedule is None:
         return []
-    timing = codec.read_timing(schedule.timing)
-    trigger = times.read_trigger(timing.schedule, anchor=timing.anchor, name=name)
-    moment, found = after or await oncue.now(), []
-    while len(found) < count and (following := times.next_after(trigger, moment)):
-        found.append(moment := following)
-    return found
+    start = after or await oncue.now()
+    return times.times_between(codec.read_trigger(schedule.timing), start, FOREVER, count)

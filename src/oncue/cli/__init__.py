@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
+from oncue.cli import components, doctor, failures, ops, runs, tasks
 from oncue.cli.demo import demo
 from oncue.cli.next import next_
 
@@ -14,13 +18,29 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+components.add_to(app)
+tasks.add_to(app)
 app.command("next")(next_)
-app.command("demo")(demo)
+runs.add_to(app)
+failures.add_to(app)
+ops.add_to(app)
+doctor.add_to(app)
+app.command()(demo)
 
 
 @app.callback()
-def _commands() -> None:
+def _commands(
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", envvar="ONCUE_CONFIG", help="The configuration (else oncue.toml).", show_default=False
+        ),
+    ] = None,
+    store: Annotated[str | None, typer.Option("--store", help="The store's URL.", show_default=False)] = None,
+) -> None:
     """Runs work on cue: at an exact time, or the moment a domain event happens."""
+    context.obj = {"config": config, "store": store}
 
 
 def main() -> None:

@@ -130,4 +130,3 @@ def _heed_signals(oncue: Oncue, server: Server | None) -> None:
 
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, asked)
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,9 +11,11 @@ from typing import Annotated, NoReturn
 import typer
 
 from oncue import wall
+from oncue.cli.session import opened
 from oncue.errors import NotFound, OncueError
 from oncue.rules import identity, times, zones
 from oncue.rules.at import read_moment
+from oncue.store import codec, tasks
 
 USAGE = "Give a task, or exactly one of --cron, --every, --at and --rrule."
 
@@ -62,8 +65,18 @@ def next_of_spec(spec: dict[str, str], *, after: datetime, count: int) -> Plan:
 
 
 def next_of_task(task: str, *, after: datetime, count: int) -> Plan:
-    """Return the next times of a stored task."""
-    raise NotFound(f'there is no task "{task}" here that could be asked for {count} times after {after}. {USAGE}')
+    """Return the next times of a stored task. Raises NotFound: there is none, or it has no schedule."""
+    return asyncio.run(_read_stored(task, after, count))
+
+
+async def _read_stored(task: str, after: datetime, count: int) -> Plan:
+    async with opened() as oncue:
+        found = await oncue.store.read(tasks.read, task)
+        schedule = await oncue.store.read(tasks.schedule_of, found.id)
+    if schedule is None:
+        raise NotFound(f'task "{task}" has no schedule: it runs when an event starts it, or when it is fired.')
+    trigger = codec.read_trigger(schedule.timing)
+    return Plan(trigger, times.times_between(trigger, after, datetime.max.replace(tzinfo=UTC), count))
 
 
 def _read_after(text: str | None, zone: str | None) -> datetime:

@@ -1,4 +1,4 @@
-"""How commands speak: JSON in the API's shapes, or tables for people, with times in the reader's zone and UTC beside."""
+"""How commands speak: JSON in the API's shapes, or tables for people; times in the reader's zone, UTC beside."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Any, Final
 
 from oncue.model import Event, Subscription
@@ -78,9 +79,15 @@ def _fits(alternative: Any, value: Any) -> bool:
 
 
 def _any(value: Any, fits_one: Callable[[Any], bool]) -> bool:
-    if isinstance(value, list):
-        return any(_any(item, fits_one) for item in value)
-    return value is not ABSENT and not isinstance(value, Mapping) and fits_one(value)
+    """Tell whether a plain value fits, or any in a list, however deep a sender nests them."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting += item
+        elif item is not ABSENT and not isinstance(item, Mapping) and fits_one(item):
+            return True
+    return False
 
 
 def _same(wanted: Any, value: Any) -> bool:
@@ -139,8 +146,12 @@ def _check_alternative(one: object) -> None:
         if test not in TESTS:
             raise ValueError(f'there is no test "{test}".{near(test, TESTS)}')
         _check_test(test, wanted)
-    elif not isinstance(one, SCALARS):
+    elif not _is_plain(one):
         raise ValueError(f'{shown(one)} is neither a plain value nor a test such as {{ prefix = "a" }}.')
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, SCALARS) and (not isinstance(value, float) or isfinite(value))
 
 
 def _check_test(test: str, wanted: Any) -> None:
@@ -159,20 +170,22 @@ def _check_numeric(wanted: Any) -> None:
     if not isinstance(wanted, list) or len(wanted) not in (2, 4):
         raise ValueError(f"numeric: {shown(wanted)} is not one or two comparisons. {remedy}")
     for sign, number in zip(wanted[::2], wanted[1::2], strict=True):
-        if sign not in COMPARE:
+        if not isinstance(sign, str) or sign not in COMPARE:
             raise ValueError(f"numeric: {shown(sign)} is not a comparison.{near(sign, COMPARE)}")
-        if isinstance(number, bool) or not isinstance(number, (int, float)):
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or not isfinite(number):
             raise ValueError(f"numeric: {shown(number)} is not a number. {remedy}")
 
 
 def _check_anything_but(wanted: Any) -> None:
+    inner, words = "", wanted
     if isinstance(wanted, Mapping):
         inner, words = next(iter(wanted.items())) if len(wanted) == 1 else ("", None)
         if inner not in TEXT_TESTS:
             raise ValueError(f"anything-but takes one of these tests: {', '.join(TEXT_TESTS)}.")
-        for word in words if isinstance(words, list) and words else [words]:
+    if words == []:
+        raise ValueError("anything-but takes a list that is not empty.")
+    for word in words if isinstance(words, list) else [words]:
+        if inner:
             _check_test(inner, word)
-        return
-    for one in wanted if isinstance(wanted, list) and wanted else [wanted]:
-        if not isinstance(one, SCALARS):
-            raise ValueError(f"anything-but: {shown(one)} is not a plain value.")
+        elif not _is_plain(word):
+            raise ValueError(f"anything-but: {shown(word)} is not a plain value.")

@@ -22,6 +22,8 @@ def read_toml(text: str, origin: str) -> dict[str, Any]:
     """Return the tables of a TOML text. Raises ValueError that names the line and the column."""
     try:
         return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(f"{origin}: it is nested too deeply. Write it flatter.") from None
     except tomllib.TOMLDecodeError as error:
         found = BROKEN.fullmatch(str(error))
         what = found[1] if found else str(error)

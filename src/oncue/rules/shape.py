@@ -74,24 +74,26 @@ class Rules:
 PLAIN = Rules()
 
 
-def read(hint: Any, value: Any, rules: Rules = PLAIN) -> Any:
+def read(hint: Any, value: Any, *, rules: Rules = PLAIN) -> Any:
     """Return a value as its type says. Raises Wrong, ValueError."""
     arguments = get_args(hint)
     if NoneType in arguments:
-        return None if value is None else read(next(one for one in arguments if one is not NoneType), value, rules)
+        return (
+            None if value is None else read(next(one for one in arguments if one is not NoneType), value, rules=rules)
+        )
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        return _read_table(hint, value, rules)
+        return _read_table(hint, value, rules=rules)
     origin = get_origin(hint)
     if origin is Literal:
         if value not in arguments:
             raise ValueError(f"{shown(value)} is not known.{near(value, arguments)}")
         return str(value)
     if origin is tuple:
-        return tuple(each(_list(value), lambda _, item: read(arguments[0], item, rules)).values())
+        return tuple(each(_list(value), lambda _, item: read(arguments[0], item, rules=rules)).values())
     if origin is dict:
         return plain(table(value))
     if origin is not None:
-        return each(table(value).items(), lambda _, item: read(arguments[1], item, rules))
+        return each(table(value).items(), lambda _, item: read(arguments[1], item, rules=rules))
     return _read_scalar(hint, value)
 
 
@@ -116,21 +118,21 @@ def below(part: Part, error: ValueError) -> list[Mistake]:
     return [Mistake((part,), str(error))]
 
 
-def write(value: Any, rules: Rules = PLAIN) -> Any:
+def write(value: Any, *, rules: Rules = PLAIN) -> Any:
     """Return a value as `read` takes it; fields that stand at their default are left out."""
     if type(value) in rules.writers:
         return rules.writers[type(value)](value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
-            name: write(getattr(value, one.name), rules)
+            name: write(getattr(value, one.name), rules=rules)
             for name, one in rules.keys(type(value)).items()
             if getattr(value, one.name) != _default(one)
         }
     if isinstance(value, timedelta):
         return write_duration(value)
     if isinstance(value, Mapping):
-        return {name: write(item, rules) for name, item in value.items()}
-    return [write(item, rules) for item in value] if isinstance(value, (list, tuple)) else value
+        return {name: write(item, rules=rules) for name, item in value.items()}
+    return [write(item, rules=rules) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def plain(value: Any) -> Any:
@@ -188,7 +190,7 @@ def duration(low: timedelta, high: timedelta = LONGEST) -> Callable[[Any], timed
     return read_bounded
 
 
-def _read_table(kind: type, value: Any, rules: Rules) -> Any:
+def _read_table(kind: type, value: Any, *, rules: Rules) -> Any:
     hints, names = _hints(kind), rules.keys(kind)
     present = {name: item for name, item in table(value).items() if item is not None}
 
@@ -198,7 +200,7 @@ def _read_table(kind: type, value: Any, rules: Rules) -> Any:
         key = (kind, names[name].name)
         if item is MISSING:
             raise ValueError(f"it is missing. Write {rules.examples.get(key, f'{name} = …')}.")
-        return rules.readers[key](item) if key in rules.readers else read(hints[key[1]], item, rules)
+        return rules.readers[key](item) if key in rules.readers else read(hints[key[1]], item, rules=rules)
 
     needed = {name: MISSING for name, one in names.items() if name not in present and _default(one) is MISSING}
     good = each([*present.items(), *needed.items()], reading)

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 from oncue import wall
 
@@ -16,9 +16,13 @@ FIRST_WAIT = timedelta(milliseconds=2)
 LONGEST_WAIT = timedelta(milliseconds=100)
 
 
+@overload
+async def until(predicate: Callable[[], Awaitable[T]], *, within: timedelta = ..., what: str | None = None) -> T: ...
+@overload
+async def until(predicate: Callable[[], T], *, within: timedelta = ..., what: str | None = None) -> T: ...
 async def until(
-    predicate: Callable[[], Awaitable[T] | T], *, within: timedelta = timedelta(seconds=10), what: str | None = None
-) -> T:
+    predicate: Callable[[], Any], *, within: timedelta = timedelta(seconds=10), what: str | None = None
+) -> Any:
     """Ask `predicate` again and again until its value is true, and return that value.
 
     Raises AssertionError, with the last value seen, when that takes longer than `within`. `what` says what is awaited.
@@ -26,7 +30,7 @@ async def until(
     end, wait = wall.monotonic() + within.total_seconds(), FIRST_WAIT
     while True:
         answer = predicate()
-        value: T = await answer if inspect.isawaitable(answer) else answer
+        value = await answer if inspect.isawaitable(answer) else answer
         if value:
             return value
         if wall.monotonic() >= end:

@@ -1,0 +1,208 @@
+"""Commands on tasks: apply, list, show, preview, fire, pause, resume."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+from uuid import uuid4
+
+import typer
+
+from oncue import wall
+from oncue.api import shapes
+from oncue.api.tasks import task_of
+from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, show, show_time
+from oncue.cli.session import opened, run
+from oncue.cli.when import moment_option
+from oncue.store import tasks
+from oncue.taskfile import check_references, plan, read_task_file
+
+Name = Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")]
+SHOWN = 2000  # characters of a message
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command()(apply)
+    app.command("tasks")(list_tasks)
+    app.command("show")(show_task)
+    for command in (preview, fire, pause, resume):
+        app.command()(command)
+
+
+def apply(
+    files: Annotated[list[Path], typer.Argument(help="Task files.")],
+    prune: Annotated[bool, typer.Option("--prune", help="Remove tasks that no file names.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Show what task files change, then change it."""
+
+    async def work() -> None:
+        now = wall.now()
+        definitions = [definition for file in files for definition in read_task_file(file, now=now)]
+        async with opened(may_create=True) as oncue:
+            check_references(definitions, oncue.config)
+            old = {task.name: task.definition for task in await oncue.tasks()}
+            planned = plan(old, definitions, prune=prune)
+            for line in planned.lines():
+                say(line)
+            if dry_run or planned.is_empty or not (yes or _agreed(removes=bool(planned.named("removed")))):
+                return
+            applied = await oncue.apply(definitions, prune=prune, actor="cli")
+            say(f"Applied: {sum(one.verdict != 'unchanged' for one in applied)} of {len(applied)} task(s) changed.")
+
+    run(work)
+
+
+def list_tasks(as_json: AsJson = False) -> None:
+    """List all tasks."""
+
+    async def work() -> None:
+        async with opened() as oncue:
+            schedules = await oncue.store.read(tasks.schedules)
+            found = [shapes.task_shape(task, schedules.get(task.id)) for task in await oncue.tasks()]
+        if as_json:
+            print_json(shapes.Page(items=found))
+            return
+        rows = [(one.name, _state(one), one.schedule.next_at if one.schedule else None, _cues(one)) for one in found]
+        print_table(("TASK", "STATE", "NEXT", "CUE"), rows, none="No tasks yet: `oncue apply tasks.toml`.")
+
+    run(work)
+
+
+def show_task(task: Name, as_json: AsJson = False) -> None:
+    """Show one task."""
+
+    async def work() -> None:
+        async with opened() as oncue:
+            found = await task_of(oncue, task)
+        if as_json:
+            print_json(found)
+            return
+        schedule = found.schedule
+        print_fields(
+            [
+                ("task", found.name),
+                ("description", found.description),
+                ("state", _state(found)),
+                ("version", found.version),
+                ("cue", _cues(found)),
+                ("next", schedule.next_at if schedule else None),
+                ("last due", schedule.last_due_at if schedule else None),
+                ("changed", found.changed_at),
+                ("id", found.id),
+            ]
+        )
+        say("\n" + json.dumps(found.definition, indent=2, ensure_ascii=False))
+
+    run(work)
+
+
+def preview(
+    task: Name,
+    at: Annotated[datetime | None, moment_option("The due time to ask for (else now).")] = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, max=1000, help="How many messages.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show who would be resolved now, and the exact messages. Nothing is sent."""
+
+    async def work() -> None:
+        async with opened() as oncue:
+            found = await oncue.store.read(tasks.read, task)
+            shape = shapes.preview_shape(found, await oncue.preview(task, due_at=at, limit=count))
+        if as_json:
+            print_json(shape)
+            return
+        for message in shape.messages:
+            say(f"{message.key or '(no key)'}  {message.error or _body(message)}")
+            for name, value in message.headers.items():
+                say(f"    {name}: {show(value)}")
+        say(_summary(shape))
+
+    run(work)
+
+
+def fire(
+    task: Name,
+    key: Annotated[str | None, typer.Option(help="Makes asking twice safe.", show_default=False)] = None,
+    at: Annotated[datetime | None, moment_option("The due time that the run is for (else now).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a run now, besides the schedule."""
+
+    async def work() -> None:
+        async with opened() as oncue:
+            uuid, is_new = await oncue.fire(task, key=key or uuid4().hex, due_at=at)
+        if as_json:
+            print_json(shapes.FiredShape(run=uuid, duplicate=not is_new))
+            return
+        say(f"run {uuid} is due." if is_new else f"this key made run {uuid} before: nothing new.")
+
+    run(work)
+
+
+def pause(
+    task: Name,
+    reason: Annotated[str, typer.Option(help="Why, for whoever looks later.")] = "paused on the command line",
+) -> None:
+    """Stop a task's triggers until it is resumed."""
+
+    async def work() -> None:
+        async with opened() as oncue:
+            await oncue.pause(task, reason=reason, actor="cli")
+        say(f'task "{task}" is paused: {reason}.')
+
+    run(work)
+
+
+def resume(task: Name) -> None:
+    """Let a task's triggers work again."""
+
+    async def work() -> None:
+        async with opened() as oncue:
+            await oncue.resume(task, actor="cli")
+            found = await task_of(oncue, task)
+        following = found.schedule.next_at if found.schedule else None
+        say(f'task "{task}" is active' + (f"; next at {show_time(following)}." if following else "."))
+
+    run(work)
+
+
+def _agreed(*, removes: bool) -> bool:
+    """Ask on a terminal. Elsewhere nobody is there to ask: changes go on, removals need --yes."""
+    if sys.stdin.isatty():
+        return typer.confirm("Apply this?")
+    if removes:
+        typer.echo("Nothing is applied: removing tasks needs --yes where nobody can be asked.", err=True)
+        raise typer.Exit(1)
+    return True
+
+
+def _state(task: shapes.TaskShape) -> str:
+    schedule = task.schedule
+    if task.state == "active" and schedule is not None and schedule.state != "active":
+        return f"{schedule.state} ({schedule.reason})"
+    return f"{task.state} ({task.reason})" if task.reason else task.state
+
+
+def _cues(task: shapes.TaskShape) -> str:
+    words = [task.schedule.words] if task.schedule else []
+    words += [f"On {one['event']}." for one in task.definition.get("on", [])]
+    return " ".join(words)
+
+
+def _body(message: shapes.MessageShape) -> str:
+    text = message.body if message.body is not None else f"base64:{message.body_base64}"
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"
+
+
+def _summary(shape: shapes.PreviewShape) -> str:
+    count, when = len(shape.messages), show_time(shape.due_at)
+    if not count:
+        return f"Nobody would be resolved for {when}. (A task that takes its entity from an event resolves that event.)"
+    more = ", and more" if shape.more else ""
+    return f"{count} message(s){more}, as they would go out for {when}. Nothing was sent."

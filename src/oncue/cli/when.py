@@ -1,0 +1,23 @@
+"""Times on the command line: ISO 8601; without an offset, in the reader's zone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import typer
+
+
+def moment_option(help: str) -> Any:
+    """Return an option that takes a time."""
+    return typer.Option(parser=read_moment, metavar="TIME", help=help, show_default=False)
+
+
+def read_moment(text: str | datetime) -> datetime:
+    """Return a time in UTC. Raises BadParameter."""
+    if isinstance(text, datetime):
+        return text
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f'"{text}" is not a time: write it as 2026-03-28T09:00:00+02:00.') from None
