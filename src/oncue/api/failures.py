@@ -97,11 +97,7 @@ def _add_dead_letters(router: APIRouter, oncue: Oncue) -> None:
     async def list_groups() -> shapes.Page[shapes.GroupShape]:
         """Count open dead letters by task, queue and reason."""
         found = await oncue.store.read(failures.groups)
-        items = [
-            shapes.GroupShape(task=task, queue=queue, reason=reason, count=count)
-            for task, queue, reason, count in found
-        ]
-        return shapes.Page(items=items)
+        return shapes.Page(items=shapes.group_shapes(found))
 
     @router.post("/discard")
     async def discard(discard: Discard) -> shapes.DiscardedShape:

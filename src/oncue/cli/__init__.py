@@ -10,6 +10,7 @@ import typer
 from oncue.cli import components, doctor, failures, ops, runs, tasks
 from oncue.cli.demo import demo
 from oncue.cli.next import next_
+from oncue.cli.session import remember
 
 app = typer.Typer(
     help="Runs work on cue: at an exact time, or the moment a domain event happens.",
@@ -30,7 +31,6 @@ app.command()(demo)
 
 @app.callback()
 def _commands(
-    context: typer.Context,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -40,7 +40,7 @@ def _commands(
     store: Annotated[str | None, typer.Option("--store", help="The store's URL.", show_default=False)] = None,
 ) -> None:
     """Runs work on cue: at an exact time, or the moment a domain event happens."""
-    context.obj = {"config": config, "store": store}
+    remember(config, store)
 
 
 def main() -> None:

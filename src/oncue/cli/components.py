@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from starlette.types import ASGIApp
 
+from oncue import wall
 from oncue.api.app import create_app, create_events_app, create_health_app
 from oncue.api.server import Server
 from oncue.app import ENGINE, Oncue
@@ -111,7 +112,7 @@ async def carry(
 
 def _start(flags: Mapping[str, Any] = NO_FLAGS) -> Config:
     config = read_config(flags)
-    set_up_logging(config.log.format, config.log.level)
+    set_up_logging(config.log.format, config.log.level, now=wall.now)
     return config
 
 

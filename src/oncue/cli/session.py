@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
-import click
 import typer
 
+from oncue import wall
 from oncue.app import Oncue
 from oncue.config import NO_FLAGS, Config, load_config
 from oncue.errors import ConfigError, NotFound, OncueError
@@ -19,6 +20,12 @@ from oncue.observe.log import escape, set_up_logging
 
 T = TypeVar("T")
 WRONG_CONFIG: Final = 78
+_given: ContextVar[tuple[Path | None, str | None]] = ContextVar("given", default=(None, None))
+
+
+def remember(config: Path | None, store: str | None) -> None:
+    """Keep what was given before the command, for `read_config`."""
+    _given.set((config, store))
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -37,15 +44,15 @@ def fail(error: OncueError) -> NoReturn:
 
 def read_config(flags: Mapping[str, Any] = NO_FLAGS) -> Config:
     """Return the configuration, with `--config` and `--store` as given before the command. Raises ConfigError."""
-    given: dict[str, Any] = click.get_current_context().find_root().obj or {}
-    return load_config(given.get("config"), flags={"store": given.get("store"), **flags})
+    path, store = _given.get()
+    return load_config(path, flags={"store": store, **flags})
 
 
 @asynccontextmanager
 async def opened(*, may_create: bool = False) -> AsyncIterator[Oncue]:
     """Open the store of the configuration for one command, quietly. Raises ConfigError, NotFound, SchemaError."""
     config = read_config()
-    set_up_logging("text", "error")
+    set_up_logging("text", "error", now=wall.now)
     if not may_create:
         _expect_store(config)
     # Runs that a command makes are left to dispatchers: it ends before their receivers answer.

@@ -67,7 +67,7 @@ class Loop:
     def hurry(self) -> None:
         """Cut a drain short: what is under way is given back at once."""
         if self._draining is not None:
-            self._draining.reschedule(asyncio.get_running_loop().time())
+            self._draining.reschedule(0)
 
     @property
     def is_stopping(self) -> bool:

@@ -9,12 +9,13 @@ import json
 import logging
 import sys
 import traceback
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
+from datetime import datetime
 from typing import Any, Final, Literal, TextIO
+from urllib.parse import urlsplit
 
 import structlog
 
-from oncue import wall
 from oncue.model import Change
 
 Format = Literal["text", "json"]
@@ -46,11 +47,19 @@ _log = structlog.get_logger("oncue")
 _Fields = MutableMapping[str, Any]
 
 
-def set_up_logging(format: Format = "text", level: Level = "info", *, file: TextIO | None = None) -> None:
-    """Write log lines to `file` (standard error): ours, and warnings of the libraries below."""
+def set_up_logging(
+    format: Format = "text", level: Level = "info", *, now: Callable[[], datetime], file: TextIO | None = None
+) -> None:
+    """Write log lines to `file` (standard error): ours, and warnings of the libraries below. `now` stamps them."""
+
+    def stamp(_logger: Any, _name: str, fields: _Fields) -> _Fields:
+        moment = now()
+        fields["time"] = f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
+        return fields
+
     lowest = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
-        processors=[structlog.processors.add_log_level, _stamp, _as_json if format == "json" else _as_text],
+        processors=[structlog.processors.add_log_level, stamp, _as_json if format == "json" else _as_text],
         wrapper_class=structlog.make_filtering_bound_logger(lowest),
         logger_factory=structlog.PrintLoggerFactory(file or sys.stderr),
         cache_logger_on_first_use=False,
@@ -82,18 +91,14 @@ def _fields(change: Change) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if "task" in facts:
         fields["task"] = facts.pop("task")
+    if "://" in str(facts.get("queue")):
+        facts["queue"] = urlsplit(facts["queue"]).hostname  # a receiver's URL may hold a secret
     fields[change.noun] = change.name
     if (late := facts.pop("late", None)) is not None:
         fields["late"] = f"{late:.1f}s"
     fields |= {name: value for name, value in facts.items() if name != "dropped" or value}
     if change.reason and change.noun not in QUIET:
         fields["reason"] = change.reason
-    return fields
-
-
-def _stamp(_logger: Any, _name: str, fields: _Fields) -> _Fields:
-    moment = wall.now()
-    fields["time"] = f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
     return fields
 
 
