@@ -36,21 +36,30 @@ async def test_the_demo_shows_everything_and_says_so(start_process: StartProcess
 
 
 @pytest.mark.anyio
-async def test_a_worker_that_loses_a_record_makes_the_demo_fail(start_process: StartProcess, tmp_path: Path) -> None:
-    text = Path(worker.__file__).read_text()
-    forgetful = tmp_path / "forgetful.py"
-    forgetful.write_text(
-        text.replace("            self.write(\n", '            (key == "c-045" and path == "/welcome") or self.write(\n')
+async def test_a_worker_that_loses_a_record_makes_the_demo_fail(
+    start_process: StartProcess, forgetful_worker: Path, tmp_path: Path
+) -> None:
+    script = (
+        f"from oncue.cli.demo import worker; worker.__file__ = {str(forgetful_worker)!r}; "
+        "from oncue.cli import main; main()"
     )
-    run = f"from oncue.cli.demo import worker; worker.__file__ = {str(forgetful)!r}; from oncue.cli import main; main()"
-    demo = start_process(sys.executable, "-c", run, "demo", "--once", cwd=tmp_path)
+    demo = start_process(sys.executable, "-c", script, "demo", "--once", cwd=tmp_path)
 
     code = await demo.wait(within=LIMIT)
 
-    assert forgetful.read_text() != text
     assert code == 1, demo.output
     assert "lost: 2" in demo.output
     assert "the event of c-045 was taken, and the worker's log has nothing of it" in demo.output
+
+
+@pytest.fixture
+def forgetful_worker(tmp_path: Path) -> Path:
+    """The demo's worker, but that it does not write down one welcome."""
+    text = Path(worker.__file__).read_text()
+    forgetful = tmp_path / "forgetful.py"
+    forgetful.write_text(text.replace("self.write(\n", '(key, path) == ("c-045", "/welcome") or self.write(\n'))
+    assert forgetful.read_text() != text
+    return forgetful
 
 
 def test_both_sides_agree() -> None:

@@ -10,7 +10,8 @@ import typer
 
 from oncue.cli.demo.playing import play
 from oncue.cli.demo.screen import Screen
-from oncue.errors import ConfigError
+from oncue.cli.session import fail
+from oncue.errors import OncueError
 
 
 def demo(
@@ -21,9 +22,8 @@ def demo(
     screen = Screen()
     try:
         code = asyncio.run(play(folder, screen, once=once))
-    except ConfigError as error:
-        typer.echo(str(error), err=True)
-        code = 2
+    except OncueError as error:
+        fail(error)
     except KeyboardInterrupt:
         screen.text(f"\nEnded. What was seen so far stands in {folder}.")
         code = 130

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from math import inf
 from pathlib import Path
+from shlex import quote
 
 from oncue import wall
 from oncue.cli.demo import scoreboard
@@ -159,15 +160,19 @@ def _take_leave(stage: Stage, missing: list[str]) -> None:
 
 
 def _next_commands(stage: Stage) -> list[str]:
-    beside = Path(sys.executable).parent / "oncue"
-    found = shutil.which("oncue")
-    program = "oncue" if found and Path(found).resolve() == beside.resolve() else str(beside)
-    config = f"--config {stage.folder / 'oncue.toml'}"
-    return [
-        f"{program} why {REMINDER} {config}",
-        f"{program} failures show {stage.letter_uuid} {config}",
-        f"{program} next {REMINDER} {config}",
-    ]
+    """Return commands that work as they are, typed where the demo was."""
+    ask = f"{_program()} --config {quote(str(stage.folder / 'oncue.toml'))}"
+    return [f"{ask} why {REMINDER}", f"{ask} failures show {stage.letter_uuid}", f"{ask} next {REMINDER}"]
+
+
+def _program() -> str:
+    """Return how this `oncue` is called: by its name where the shell finds it, else by its place."""
+    here = Path(sys.executable).parent / "oncue"
+    if not here.exists():
+        return f"{quote(sys.executable)} -m oncue"
+    if (found := shutil.which("oncue")) and Path(found).resolve() == here.resolve():
+        return "oncue"
+    return quote(str(here.relative_to(Path.cwd()) if here.is_relative_to(Path.cwd()) else here))
 
 
 async def _never() -> None:

@@ -201,6 +201,7 @@ class Story:
         screen.title("9  The dead letter is requeued")
         uuid, message = str(self.letter.uuid), str(self.letter.what.message_id)
         screen.say("you", f"oncue failures requeue {uuid}")
+
         async def recovered() -> Webhook | None:
             letter = next(one for one in await stage.letters() if one.id == self.letter.id)
             lines = [line for line in stage.log.read() if line.message == message and line.accepted]
