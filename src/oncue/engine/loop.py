@@ -80,8 +80,9 @@ class Loop:
         try:
             await self._first_sample()
             self.ready.set()
-            beats = asyncio.create_task(self._beat(components))
-            helpers.append(beats)
+            told = asyncio.Event()
+            helpers.append(asyncio.create_task(self._beat(components, told)))
+            await told.wait()  # or the watch beside them would miss them at its first look
             workers = [asyncio.create_task(self._work(component)) for component in components]
             await self._stopping.wait()
             await asyncio.gather(*workers)
@@ -162,7 +163,7 @@ class Loop:
     def _is_trusted(self) -> bool:
         return wall.monotonic() >= self._distrusted_until
 
-    async def _beat(self, components: Sequence[Component]) -> None:
+    async def _beat(self, components: Sequence[Component], told: asyncio.Event) -> None:
         host, pid, started_at = socket.gethostname(), os.getpid(), self.now()
         names = {uuid4().hex: component.name for component in components}
         try:
@@ -174,8 +175,10 @@ class Loop:
                         )
                     except StoreUnavailable:
                         break
+                told.set()
                 await asyncio.sleep(SAMPLE.total_seconds())
         finally:
+            told.set()
             async with asyncio.timeout(1):
                 for instance in names:
                     await self.store.write(watch.leave, instance)
