@@ -7,19 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-import structlog
-
 from oncue import crash
 from oncue.adapters.base import Broker
 from oncue.adapters.envelopes.trace import read_address
 from oncue.adapters.registry import Adapters
 from oncue.errors import AdapterError, NotFound, StoreUnavailable
 from oncue.model import Attempt, BrokerTarget, Confirmed, DeadLetter, DeadMessage, Message, NewDeadLetter, Requeue, Run
+from oncue.observe.log import log
 from oncue.rules import identity, requeuing
 from oncue.store import failures, runs
 from oncue.store.base import Store
-
-log = structlog.get_logger("oncue")
 
 BEFORE_STORE = crash.point("failures.before_store")
 BEFORE_ACKNOWLEDGE = crash.point("failures.before_acknowledge")

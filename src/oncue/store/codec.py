@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -21,6 +22,7 @@ from oncue.model import (
     DeliveryId,
     Event,
     NewDeadLetter,
+    NoResolver,
     Requeue,
     RequeueId,
     Run,
@@ -51,12 +53,17 @@ def read_json(text: str | None) -> Any:
 
 
 def write_definition(definition: Definition) -> str:
-    return _DEFINITION.dump_json(definition).decode()
+    """Return a definition as JSON. Two kinds of resolvers have no fields: the kind is written beside them."""
+    table = _DEFINITION.dump_python(definition, mode="json")
+    table["resolver"] = type(definition.resolve).__name__
+    return to_json(table).decode()
 
 
 @lru_cache(4096)
 def read_definition(text: str) -> Definition:
-    return _DEFINITION.validate_json(text)
+    definition = _DEFINITION.validate_json(text)
+    is_nobody = json.loads(text).get("resolver") == NoResolver.__name__
+    return replace(definition, resolve=NoResolver()) if is_nobody else definition
 
 
 def write_timing(timing: Timing) -> str:
