@@ -53,7 +53,12 @@ class Adapters:
         settings = self._config.broker.get(name)
         if settings is None:
             raise _unknown("broker", name, list(self._config.broker))
-        broker: Broker = self._keep("broker", name, lambda: _make("broker", BROKERS, settings.url)(name, settings.url))
+        within = self._config.dispatcher.confirm_timeout.total_seconds()
+        broker: Broker = self._keep(
+            "broker",
+            name,
+            lambda: _make("broker", BROKERS, settings.url)(name, settings.url, confirm_within=within),
+        )
         return broker
 
     def receiver(self) -> Receiver:

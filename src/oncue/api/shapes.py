@@ -293,7 +293,7 @@ def dead_letter_detail(letter: DeadLetter) -> DeadLetterDetailShape:
     )
 
 
-def group_shapes(groups: Sequence[tuple[str | None, str, str, int]]) -> list[GroupShape]:
+def group_shapes(groups: Sequence[tuple[str | None, str | None, str, int]]) -> list[GroupShape]:
     return [GroupShape(task=task, queue=queue, reason=reason, count=count) for task, queue, reason, count in groups]
 
 

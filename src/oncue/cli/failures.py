@@ -178,7 +178,7 @@ def requeues(
     run(work)
 
 
-def _show_groups(found: list[tuple[str | None, str, str, int]], *, as_json: bool) -> None:
+def _show_groups(found: list[tuple[str | None, str | None, str, int]], *, as_json: bool) -> None:
     groups = shapes.group_shapes(found)
     if as_json:
         print_json(shapes.Page(items=groups))

@@ -28,7 +28,6 @@ RUN: Final[Moves] = {
     ("due", "skip"): "skipped",
     ("due", "cancel"): "cancelled",
     ("queued", "wake"): "due",
-    ("queued", "skip"): "skipped",
     ("queued", "cancel"): "cancelled",
     ("running", "claim"): "running",
     ("running", "give_back"): "due",
@@ -126,6 +125,11 @@ def first(noun: str) -> str:
 def before(noun: str, *verbs: str) -> tuple[str, ...]:
     """Return the states in which any of `verbs` is allowed."""
     return tuple(dict.fromkeys(start for (start, verb) in TABLES[noun] if verb in verbs))
+
+
+def leads(noun: str, start: str, end: str) -> bool:
+    """Say whether any move leads from one state to the other."""
+    return any(known == start and reached == end for (known, _), reached in TABLES[noun].items())
 
 
 def ends(noun: str) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def settle(settled: Sequence[Settled], *, now: datetime) -> Steps[int]:
 
 def _row(one: Settled, now: datetime) -> tuple[object, ...]:
     over = one.state != "waiting"
-    assert not over or one.state in states.ends("delivery"), f"a delivery does not end as {one.state}"
+    assert states.leads("delivery", "sending", one.state), f"a delivery that is sent does not become {one.state}"
     delivery, reason = one.delivery, codec.plain_text(one.reason)
     attempts = delivery.attempts if one.counted else delivery.attempts - 1
     errors = codec.write_attempts(one.attempts)

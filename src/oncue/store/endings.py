@@ -22,7 +22,7 @@ def end_run(
 
     Its open deliveries end with it only where it is cancelled: what a run resolved before it failed is still delivered.
     """
-    assert state in states.ends("run"), f"a run does not end as {state}"
+    assert states.leads("run", "running", state), f"a run that runs does not become {state}"
     rows = yield ask("end_run", id=run.id, fence=run.fence, state=state, reason=codec.plain_text(reason), now=now)
     if not rows:
         return Lost()

@@ -45,7 +45,7 @@ def latest(*, task: str | None, state: str | None, before: int | None, limit: in
     return [codec.read_dead_letter(row) for row in rows]
 
 
-def groups() -> Steps[list[tuple[str | None, str, str, int]]]:
+def groups() -> Steps[list[tuple[str | None, str | None, str, int]]]:
     """Return open dead letters as (task, queue, reason, count), most first."""
     rows = yield ask("group_dead_letters")
     return [(row["task_name"], row["queue"], row["reason"], row["count"]) for row in rows]
@@ -202,7 +202,12 @@ def settle_stranger(letter: DeadLetter, *, error: str | None, now: datetime) -> 
 def move_requeue(
     made: Requeue, state: RequeueState, *, reason: str | None, ready_at: datetime, now: datetime
 ) -> Steps[bool]:
-    """Move a requeue; one that ends gives back what it has not sent. Answer False where it has moved already."""
+    """Move a requeue; one that ends gives back what it has not sent. Answer False where it has moved already.
+
+    Raises Conflict where no move leads there.
+    """
+    if made.state in states.ends("requeue") or (state != made.state and not states.leads("requeue", made.state, state)):
+        raise Conflict(f"requeue {made.uuid} is {made.state}: it cannot become {state}.")
     over = state in states.ends("requeue")
     ended_at = now if over else None
     rows = yield ask(

@@ -239,12 +239,6 @@ join tasks on tasks.id = rows.task_id and tasks.version = rows.task_version and 
 where true
 returning id
 
--- name: find_runs
--- Served by runs_uuid.
-select uuid
-from runs
-where uuid in {each:ids uuid}
-
 -- name: insert_claimed_runs
 -- As insert_event_runs, for the process that took the event in and holds the runs at once.
 insert into runs (
@@ -355,7 +349,7 @@ returning id
 update runs
 set ready_at = :until,
     stop_reason = case
-        when stop_reason is null and overlap is not null and exists (
+        when stop_reason is null and overlap is not null and not caught_up and exists (
             select 1
             from runs as waiting
             where waiting.task_id = runs.task_id

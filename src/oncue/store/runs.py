@@ -85,7 +85,7 @@ def _admit(picked: Sequence[Row], *, now: datetime) -> Steps[list[int]]:
 def renew(run: Run, *, until: datetime) -> Steps[str | Lost | None]:
     """Hold a run longer. Answer Lost if somebody else holds it, or the reason why it is asked to stop.
 
-    Somebody asked for it, or a later run of its task waits to replace it.
+    Somebody asked for it, or a later run of its task waits to replace it: not one that was caught up, those take turns.
     """
     rows = yield ask("renew_run", id=run.id, fence=run.fence, until=until, replaced=REPLACED)
     if not rows:
