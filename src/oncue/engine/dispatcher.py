@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
-
 from oncue import crash
 from oncue.engine.handover import Handover, Tried, Work
 from oncue.errors import AdapterError, StoreUnavailable
@@ -26,12 +24,12 @@ from oncue.model import (
     RunState,
     Unreachable,
 )
+from oncue.observe.log import log
 from oncue.rules import binding, outcome, retry
 from oncue.store import deliveries, endings, runs
 from oncue.store.base import Store
 from oncue.store.deliveries import Settled
 
-log = structlog.get_logger("oncue")
 BREATH = timedelta(milliseconds=20)
 INTERRUPTED = "interrupted by a drain"
 

@@ -13,14 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import uuid4
 
-import structlog
-
 from oncue import wall
 from oncue.errors import StoreUnavailable
+from oncue.observe.log import log
 from oncue.store import schedules, watch
 from oncue.store.base import Store
-
-log = structlog.get_logger("oncue")
 
 LOOK = timedelta(seconds=1)
 SAMPLE = timedelta(seconds=10)
