@@ -257,8 +257,8 @@ class Handover:
         )
 
     def _rejected(self, work: Work, key: Key, reason: str) -> NewDeadLetter:
-        message_id = identity.message_uuid(work.run.uuid, key)
-        tried = Tried(Entity(key, {}), message_id, None, Refused(reason, again=False))
+        entity = Entity(key, {})
+        tried = Tried(entity, self.ids(work, [entity])[key], None, Refused(reason, again=False))
         return self.letter(work, tried, (Attempt(self._now(), reason),))
 
     async def _read(self, work: Work, resolver: SqlResolver, cursor: str | None) -> Page:
@@ -313,8 +313,8 @@ class Handover:
             if isinstance(target, BrokerTarget):
                 return await self._adapters.broker(target.broker).publish(messages, target=target)
             return await self._adapters.receiver().send(messages, target=target)
-        except AdapterError as error:
-            return [Refused(str(error), again=False) for _ in messages]
+        except AdapterError as error:  # this process cannot make the adapter; another, or this one mended, may
+            return [Unreachable(str(error)) for _ in messages]
 
 
 def _hypothetical(task: Task, due_at: datetime, *, now: datetime) -> Run:
