@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from oncue.engine.handover import Preview
 from oncue.model import Attempt, DeadLetter, Delivery, Event, Json, Key, Requeue, Run, Schedule, Task
@@ -19,6 +19,7 @@ from oncue.taskfile import definition_to_json
 
 T = TypeVar("T")
 Time = Annotated[datetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
+Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]+$")]
 
 
 class Shape(BaseModel):

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 from starlette.types import ASGIApp
 
-from oncue import wall
 from oncue.api.app import create_app, create_events_app, create_health_app
 from oncue.api.server import Server
 from oncue.app import ENGINE, Oncue
@@ -112,7 +111,7 @@ async def carry(
 
 def _start(flags: Mapping[str, Any] = NO_FLAGS) -> Config:
     config = read_config(flags)
-    set_up_logging(config.log.format, config.log.level, now=wall.now)
+    set_up_logging(config.log.format, config.log.level)
     return config
 
 

@@ -54,7 +54,7 @@ def doctor(
     """Say what is wrong and what to do; exit 1 where something is."""
 
     async def work() -> list[Check]:
-        set_up_logging("text", "error", now=wall.now)
+        set_up_logging("text", "error")
         oncue = Oncue(read_config())
         try:
             if reset_clock:
