@@ -60,7 +60,7 @@ class Score:
         skipped = f", {self.skipped} skipped" if self.skipped else ""
         agrees = "" if self.wrong else "; the worker's log has every one"
         return [
-            ("due times", str(self.due_times), "counted from the task file, and each must have a run or stand in the ledger"),
+            ("due times", str(self.due_times), "counted from the task file; each has a run or is in the ledger"),
             ("runs", str(runs), f"{self.on_time} on time, {self.caught_up} caught up{skipped}"),
             ("coalesced", str(self.coalesced), "missed, and covered by a later run: so says the policy"),
             ("events", str(self.events), "each of them fired its task once"),
