@@ -77,8 +77,9 @@ class Loop:
         try:
             await self._first_sample()
             self.ready.set()
-            beats = asyncio.create_task(self._beat(components))
-            helpers.append(beats)
+            alive = asyncio.Event()
+            helpers.append(asyncio.create_task(self._beat(components, alive)))
+            await alive.wait()  # else the watch might look before its neighbours are on the list
             workers = [asyncio.create_task(self._work(component)) for component in components]
             await self._stopping.wait()
             await asyncio.gather(*workers)
@@ -159,7 +160,7 @@ class Loop:
     def _is_trusted(self) -> bool:
         return wall.monotonic() >= self._distrusted_until
 
-    async def _beat(self, components: Sequence[Component]) -> None:
+    async def _beat(self, components: Sequence[Component], alive: asyncio.Event) -> None:
         host, pid, started_at = socket.gethostname(), os.getpid(), self.now()
         names = {uuid4().hex: component.name for component in components}
         try:
@@ -171,8 +172,10 @@ class Loop:
                         )
                     except StoreUnavailable:
                         break
+                alive.set()
                 await asyncio.sleep(SAMPLE.total_seconds())
         finally:
+            alive.set()
             async with asyncio.timeout(1):
                 for instance in names:
                     await self.store.write(watch.leave, instance)
