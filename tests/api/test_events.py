@@ -143,7 +143,7 @@ async def test_a_batch_with_a_conflict_points_at_it_and_keeps_the_others(client:
         {"time": "2026-11-29"},
         {"time": "2026-11-29T10:00:00"},
         {"time": 5},
-        {"time": "2020-01-01T00:00:00Z"},
+        {"time": "2001-01-01T00:00:00Z"},
         {"datacontenttype": "text/xml"},
         {"datacontenttype": 1},
         {"data_base64": "AAAA"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID, uuid4
 
 import httpx2
 import pytest
@@ -13,8 +14,6 @@ from oncue.app import Oncue
 from tests.api.conftest import NOBODY, put
 
 pytestmark = pytest.mark.anyio
-
-NOBODYS = "00000000-0000-0000-0000-000000000001"
 
 
 async def test_a_task_is_made_then_changed_then_left_as_it_is(client: httpx2.AsyncClient) -> None:
@@ -185,10 +184,10 @@ async def test_a_run_that_ended_cannot_be_cancelled(client: httpx2.AsyncClient) 
         ("/v1/runs?limit=1001", 422),
         ("/v1/runs?cursor=nonsense", 422),
         ("/v1/runs/not-an-id", 422),
-        (f"/v1/runs/{NOBODYS}", 404),
+        (f"/v1/runs/{UUID(int=7)}", 404),
         ("/v1/failures?state=sleeping", 422),
-        (f"/v1/failures/{NOBODYS}", 404),
-        (f"/v1/failures/requeues/{NOBODYS}", 404),
+        (f"/v1/failures/{UUID(int=7)}", 404),
+        (f"/v1/failures/requeues/{UUID(int=7)}", 404),
         ("/v1/runs?task=%00", 422),
         ("/v1/tasks/a%00b", 422),
         ("/v1/nowhere", 404),
@@ -210,7 +209,7 @@ async def test_no_route_fails_on_a_name_that_nobody_has(client: httpx2.AsyncClie
     answers = {}
     for path, methods in paths.items():
         for method in methods:
-            for value in (NOBODYS, "'; drop table runs; --", "\x00", "{{7*7}}"):
+            for value in (str(uuid4()), "'; drop table runs; --", "\x00", "{{7*7}}"):
                 quoted = quote(value, safe="")
                 url = path.replace("{name}", quoted).replace("{id}", quoted).replace("{verb}", "cancel")
                 answers[method, path, value] = (await client.request(method, url)).status_code

@@ -31,6 +31,7 @@ from oncue.store.base import Store
 from oncue.store.deliveries import Settled
 
 BREATH = timedelta(milliseconds=20)
+INTERRUPTED = "interrupted by a drain"
 
 AFTER_CLAIM = crash.point("dispatcher.after_claim")
 BEFORE_SEND = crash.point("dispatcher.before_send")
@@ -69,7 +70,10 @@ class Dispatcher:
     async def step(self, now: datetime) -> datetime | None:
         """Claim what is ready and start on it; answer when more will be."""
         if self._errors:
-            raise self._errors.pop()
+            # One outage fails all that is under way at once: it is told once, or each would stop claiming in its turn.
+            error = self._errors[0]
+            self._errors.clear()
+            raise error
         until = now + self._limits.lease
         claimed = 0
         if room := self._limits.runs - self._runs:
@@ -118,7 +122,7 @@ class Dispatcher:
         try:
             await self._carry(run)
         except asyncio.CancelledError:
-            await asyncio.shield(self._give_back(run, self._now(), counted=False, reason="interrupted by a drain"))
+            await asyncio.shield(self._give_back(run, self._now(), counted=False, reason=INTERRUPTED))
             raise
         finally:
             self._runs -= 1
@@ -175,7 +179,7 @@ class Dispatcher:
     async def _next_page(self, work: Work, cursor: str | None) -> Work | None:
         run = replace(work.run, cursor=cursor, attempts=0)
         if self._is_draining:
-            await self._give_back(run, self._now(), counted=False, reason="interrupted by a drain")
+            await self._give_back(run, self._now(), counted=False, reason=INTERRUPTED)
             return None
         work = replace(work, run=run)
         return None if await self._expire(work) else work
@@ -223,6 +227,11 @@ class Dispatcher:
             settled = await self._settle(run, late)
             BEFORE_SETTLE()
             await self._store.write(deliveries.settle, settled, now=self._now())
+        except asyncio.CancelledError:
+            now = self._now()
+            again = [Settled(one, "waiting", INTERRUPTED, now, False, one.errors) for one in late]
+            await asyncio.shield(self._store.write(deliveries.settle, again, now=now))
+            raise
         finally:
             self._sending -= len(late)
 

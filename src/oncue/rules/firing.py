@@ -47,7 +47,9 @@ def _decide_many(schedule: Schedule, trigger: times.Trigger, misfire: Misfire, *
     on_time = times.times_between(trigger, before_on_time, now, RUNS_AT_ONCE)
     runs, ledger = _catch_up(trigger, misfire, after=before_due, until=before_on_time, on_time=bool(on_time), now=now)
     room = RUNS_AT_ONCE - len(runs)
-    runs += [(moment, False) for moment in on_time[:room]]
+    covers = any(entry.verdict == "coalesced" for entry in ledger)
+    # A time that runs in the place of missed ones waits its turn as they would: overlap must not skip it.
+    runs += [(moment, covers and moment == on_time[0]) for moment in on_time[:room]]
     cut_short = len(runs) == RUNS_AT_ONCE
     last = runs[-1][0] if cut_short else times.previous_before(trigger, now + TICK) or due
     last = max(last, due)
