@@ -160,6 +160,12 @@ class Stage:
         return totals
 
     async def close(self) -> None:
+        """End what is under way first: it would open adapters again."""
+        if self.worker.gate is not None:
+            self.worker.gate.set()
+        await self.ingest.drain()
+        await self.dispatcher.drain()
+        await self.failures.drain()
         await self.adapters.close()
         await self.store.close()
 
