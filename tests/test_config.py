@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -241,3 +241,14 @@ def test_a_configuration_never_shows_a_password() -> None:
 def test_a_host_and_a_port_are_read() -> None:
     assert read_listen("127.0.0.1:8040") == ("127.0.0.1", 8040)
     assert read_listen("[::1]:0") == ("::1", 0)
+
+
+def test_the_page_shows_every_setting_at_its_default(folder: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "configuration.md").read_text(encoding="utf-8")
+    (folder / "oncue.toml").write_text(page.split("```toml\n")[1].split("```")[0], encoding="utf-8")
+
+    config = load_config(None, {}, {})
+
+    assert replace(config, source={}, broker={}) == Config()
+    assert set(config.source) == {"app"}
+    assert set(config.broker) == {"main"}

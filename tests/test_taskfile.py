@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -379,3 +380,13 @@ def test_names_that_the_configuration_lacks_are_told_all_at_once() -> None:
         'task "bare": the celery envelope needs the name of its worker\'s task. '
         'Write task = "module.function" in the target.',
     ]
+
+
+def test_the_examples_of_the_page_are_read() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "task-files.md").read_text(encoding="utf-8")
+
+    tasks = [
+        task for text in re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S) for task in read_tasks(text, now=NOW)
+    ]
+
+    assert [task.name for task in tasks] == ["trial-ending", "order-paid"]

@@ -90,7 +90,7 @@ class Oncue:
                 return Dispatcher(store, self._handover, now=now, limits=limits)
             case "failures":
                 queues = [(name, queue) for name, broker in config.broker.items() for queue in broker.dead_letters]
-                return Failures(store, self.adapters, now=now, queues=queues)
+                return Failures(store, self.adapters, now=now, queues=queues, lease=config.dispatcher.lease)
             case "watch":
                 watch = config.watch
                 return Watch(

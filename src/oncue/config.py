@@ -20,7 +20,9 @@ from oncue.rules.place import Place, line_of, read_toml
 FILE: Final = "oncue.toml"
 PREFIX: Final = "ONCUE_"
 NOT_SETTINGS: Final = ("ONCUE_CONFIG", "ONCUE_CRASH", "ONCUE_TEST_", "ONCUE_BENCH_")
-PASSWORD: Final = re.compile(r"(://[^:/?#@\s]*:).*@|([?&](?:password|passwd|pwd|secret|token)=)[^&\s]*", re.IGNORECASE)
+PASSWORD: Final = re.compile(
+    r"(://[^:/?#@\s]*:).*@|([?&](?:password|passwd|pwd|secret|token|api_?key|key|signature|sig)=)[^&\s]*", re.IGNORECASE
+)
 NO_FLAGS: Final[Mapping[str, Any]] = {}
 
 
@@ -121,7 +123,7 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class _Origin:
     """Where each setting was given, for messages: the file's text, and the names of variables and flags by place."""
 
     file: str
@@ -152,7 +154,7 @@ def load_config(
         table = shape.plain(read_toml(text, str(path or FILE)))
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    origin = Origin(str(path or FILE), text, {})
+    origin = _Origin(str(path or FILE), text, {})
     for name, value in environ.items():
         if name.startswith(PREFIX) and not name.startswith(NOT_SETTINGS):
             place = tuple(name.removeprefix(PREFIX).lower().split("__"))
@@ -217,7 +219,7 @@ def _read_text(path: Path | None) -> str:
         raise ConfigError(f"{file}: it cannot be read: {error.strerror}. Check the path and its rights.") from None
 
 
-def _put(table: dict[str, Any], origin: Origin, *, place: Place, given_by: str, value: Any) -> None:
+def _put(table: dict[str, Any], origin: _Origin, *, place: Place, given_by: str, value: Any) -> None:
     """Put a value over what the file says. `MAIN_QUEUE` in a variable is `Main-Queue` where the file has that."""
     spelled: list[str] = []
     for part in map(str, place):

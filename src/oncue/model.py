@@ -58,14 +58,10 @@ class SqlResolver:
 class EventResolver:
     """Takes the event itself as the one entity: its key is the event's subject, else its id; its data the event's."""
 
-    kind: Literal["event"] = "event"
-
 
 @dataclass(frozen=True, slots=True)
 class NoResolver:
     """Concerns nobody in particular: one message a run, with an empty key."""
-
-    kind: Literal["none"] = "none"
 
 
 Resolver = SqlResolver | EventResolver | NoResolver

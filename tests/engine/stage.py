@@ -46,6 +46,7 @@ class Worker:
 
     url: str = ""
     took: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
     answer: Callable[[str], int] = lambda _key: 200
     gate: asyncio.Event | None = None
 
@@ -59,6 +60,7 @@ class Worker:
 
     async def take(self, request: web.Request) -> web.Response:
         key = request.headers["oncue-key"]
+        self.headers.append({name.lower(): value for name, value in request.headers.items()})
         self.took.append((key, request.headers["oncue-message"], json.loads(await request.read())))
         if self.gate is not None:
             await self.gate.wait()

@@ -99,6 +99,17 @@ async def test_a_requeue_that_asks_nobody_sends_the_exact_bytes(stage: Stage) ->
     assert [body for key, _, body in stage.worker.took if key == "4"] == [{"key": 4, "email": "a4@example.org"}] * 2
 
 
+async def test_a_requeue_that_asks_nobody_says_in_its_headers_that_it_is_one(stage: Stage) -> None:
+    await fail(stage, "4")
+
+    await requeue(stage, ask_again=False)
+    await carry_out(stage)
+
+    first, again = (headers for headers in stage.worker.headers if headers["oncue-key"] == "4")
+    assert (first["oncue-requeue"], again["oncue-requeue"]) == ("0", "1")
+    assert [run.kind for run in await stage.runs() if str(run.uuid) == again["oncue-run"]] == ["requeue"]
+
+
 async def test_a_requeue_that_fails_opens_the_letter_again_with_all_its_attempts(stage: Stage) -> None:
     await fail(stage, "4")
     stage.worker.answer = lambda _key: 500

@@ -33,9 +33,11 @@ class Wanted:
         return self.text[0] == "*" or self.text.split()[1][0] == "*"
 
 
-def clock(zone: ZoneInfo, start: datetime, end: datetime) -> list[tuple[datetime, datetime]]:
-    """Return each minute from 30 hours before `start` to `end` as (instant, what the clock shows)."""
-    instant, shown = (start - BEFORE).replace(second=0, microsecond=0), []
+def clock(
+    zone: ZoneInfo, start: datetime, end: datetime, *, before: timedelta = BEFORE
+) -> list[tuple[datetime, datetime]]:
+    """Return each minute from a while before `start` to `end` as (instant, what the clock shows)."""
+    instant, shown = (start - before).replace(second=0, microsecond=0), []
     while instant <= end:
         shown.append((instant, instant.astimezone(zone).replace(tzinfo=None, fold=0)))
         instant += MINUTE
@@ -52,7 +54,9 @@ def times_on(shown: list[tuple[datetime, datetime]], wanted: Wanted, after: date
             fires = wall not in seen and wanted.matches(wall)
             if MINUTE < wall - last < timedelta(hours=3) + MINUTE:
                 skipped = range(1, (wall - last) // MINUTE)
-                fires = fires or any(wanted.matches(last + k * MINUTE) and last + k * MINUTE not in seen for k in skipped)
+                fires = fires or any(
+                    wanted.matches(last + k * MINUTE) and last + k * MINUTE not in seen for k in skipped
+                )
             seen.add(wall)
         if fires and instant > after:
             found.append(instant)

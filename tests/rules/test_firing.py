@@ -104,7 +104,7 @@ def test_a_backlog_makes_one_run_with_the_count_of_what_it_stands_for() -> None:
     """B70: after a restart the backlog of missed minutes ran all at once."""
     fired = firing.decide(due_at(at(60)), MINUTELY, Misfire(), now=at(minutes=10))
 
-    assert told(fired) == ([(at(minutes=9), False), (at(minutes=10), False)], [("coalesced", 8)])
+    assert told(fired) == ([(at(minutes=9), True), (at(minutes=10), False)], [("coalesced", 8)])
 
 
 def test_what_is_older_than_the_age_that_is_caught_up_is_missed() -> None:

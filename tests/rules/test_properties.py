@@ -1,4 +1,4 @@
-"""Properties that hold for every trigger, and second opinions: a minute-by-minute oracle, cronsim and plain dateutil."""
+"""Properties of every trigger, and second opinions: a minute-by-minute oracle, cronsim and plain dateutil."""
 
 from __future__ import annotations
 
@@ -40,6 +40,10 @@ ODD_ZONES = (
     "UTC",
 )
 MODEST = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+
+
+def naive(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=None)
 
 
 @cache
@@ -92,11 +96,18 @@ def moments_near_changes(draw: st.DrawFn, zones: tuple[str, ...] = ODD_ZONES) ->
     return zone, around + timedelta(seconds=draw(st.integers(-26 * 3600, 8 * 3600)))
 
 
+def walls(first_year: int, last_year: int) -> st.SearchStrategy[datetime]:
+    first, last = (naive(datetime(year, 1, 1, tzinfo=UTC)) for year in (first_year, last_year))
+    return st.datetimes(first, last)
+
+
 def triggers() -> st.SearchStrategy[times.Trigger]:
     zones = st.sampled_from(ODD_ZONES)
     crons = wanted_crons().map(lambda wanted: {"cron": wanted.text})
-    every = st.sampled_from(["1s", "7m", "1h30m", "PT168H", "P1D", "P7D", "P1M", "P3M", "P1Y", "P1DT12H", "P1M2DT3H", "P2W"])
-    anchors = st.datetimes(datetime(1965, 1, 1), datetime(2037, 1, 1)).map(lambda wall: wall.isoformat())
+    every = st.sampled_from(
+        ["1s", "7m", "1h30m", "PT168H", "P1D", "P7D", "P1M", "P3M", "P1Y", "P1DT12H", "P1M2DT3H", "P2W"]
+    )
+    anchors = walls(1965, 2037).map(lambda wall: wall.isoformat())
     steps = st.builds(lambda step, anchor: {"every": step, "anchor": anchor}, every, anchors)
     rules = rule_texts().map(lambda text: {"rrule": text})
     return st.builds(
@@ -106,7 +117,7 @@ def triggers() -> st.SearchStrategy[times.Trigger]:
 
 @st.composite
 def rule_texts(draw: st.DrawFn, *, with_end: bool = True) -> str:
-    start = draw(st.datetimes(datetime(1990, 1, 1), datetime(2030, 1, 1))).replace(microsecond=0)
+    start = draw(walls(1990, 2030)).replace(microsecond=0)
     freq = draw(st.sampled_from(["YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY"]))
     parts = [f"DTSTART={start:%Y%m%dT%H%M%S}", f"FREQ={freq}"]
     if draw(st.booleans()):
@@ -151,18 +162,18 @@ def test_cron_times_around_every_change_of_a_zone_are_those_of_the_oracle(zone: 
     ]
     read = [times.read_trigger({"cron": wanted.text, "zone": zone}) for wanted in crons]
 
-    for change in changes_of(zone)[::3]:
+    for change in changes_of(zone):
         after, until = change - timedelta(hours=3), change + timedelta(hours=4)
-        shown = oracle.clock(ZoneInfo(zone), after, until)
+        shown = oracle.clock(ZoneInfo(zone), after, until, before=timedelta(hours=1))
         for wanted, trigger in zip(crons, read, strict=True):
             found = times.times_between(trigger, after, until, 5000)
             assert found == oracle.times_on(shown, wanted, after), (wanted.text, change)
 
 
 @MODEST
-@given(wanted_crons(), st.sampled_from(["America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "UTC"]))
+@given(wanted_crons(), st.sampled_from(["America/New_York", "Europe/Berlin", "Pacific/Chatham", "UTC"]))
 def test_cron_times_are_those_of_cronsim_where_the_rules_agree(wanted: oracle.Wanted, zone: str) -> None:
-    # cronsim reads a/n in the weekday field up to 7, and a-a/n as a/n.
+    # cronsim reads a/n in the weekday field up to 7, and a-a/n as a/n; it loses full hours where clocks move by half.
     assume("/" not in wanted.text.split()[4] and not re.search(r"\b(\d+)-\1/", wanted.text))
     start = datetime(2026, 1, 1, tzinfo=UTC)
     trigger = times.read_trigger({"cron": wanted.text, "zone": zone})
@@ -194,9 +205,7 @@ def test_times_rise_and_previous_is_the_inverse_of_next(trigger: times.Trigger, 
 
 @MODEST
 @given(triggers(), moments_near_changes(), st.integers(1, 4 * 86400))
-def test_times_are_counted_as_they_are_listed(
-    trigger: times.Trigger, near: tuple[str, datetime], seconds: int
-) -> None:
+def test_times_are_counted_as_they_are_listed(trigger: times.Trigger, near: tuple[str, datetime], seconds: int) -> None:
     after = near[1]
     until = after + timedelta(seconds=seconds)
     listed = times.times_between(trigger, after, until, 3000)
@@ -223,7 +232,3 @@ def test_a_calendar_rule_asked_late_answers_as_dateutil_does_from_its_start(text
     except ValueError:
         plain = []  # dateutil's word for an interval that never meets the hour
     assert [naive(moment) for moment in found] == plain[:10]
-
-
-def naive(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=None)

@@ -19,7 +19,7 @@ class Which(BaseModel):
     """Which open dead letters: by their ids, or all of a task, or all."""
 
     ids: Annotated[list[UUID], Field(max_length=10_000)] = []
-    task: str | None = None
+    task: shapes.Text | None = None
     all: bool = False
 
 
@@ -36,7 +36,7 @@ class NewRequeue(Which):
 class Discard(Which):
     """Close dead letters for good."""
 
-    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    reason: shapes.Text
 
 
 def routes(oncue: Oncue) -> APIRouter:
@@ -97,11 +97,7 @@ def _add_dead_letters(router: APIRouter, oncue: Oncue) -> None:
     async def list_groups() -> shapes.Page[shapes.GroupShape]:
         """Count open dead letters by task, queue and reason."""
         found = await oncue.store.read(failures.groups)
-        items = [
-            shapes.GroupShape(task=task, queue=queue, reason=reason, count=count)
-            for task, queue, reason, count in found
-        ]
-        return shapes.Page(items=items)
+        return shapes.Page(items=shapes.group_shapes(found))
 
     @router.post("/discard")
     async def discard(discard: Discard) -> shapes.DiscardedShape:

@@ -85,9 +85,10 @@ def install(app: FastAPI) -> None:
         return problem(422, "invalid_request", f"{first['pointer']}: {first['detail']}", errors=errors)
 
     @app.exception_handler(HTTPException)
-    async def by_framework(_: Request, error: HTTPException) -> JSONResponse:
+    async def by_framework(request: Request, error: HTTPException) -> JSONResponse:
         code = http.HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
-        return problem(error.status_code, code, str(error.detail), headers=error.headers)
+        detail = f"{request.method} {request.url.path}: {str(error.detail).lower()}. /openapi.json lists what there is."
+        return problem(error.status_code, code, detail, headers=error.headers)
 
     @app.exception_handler(Exception)
     async def unexpected(_: Request, _error: Exception) -> JSONResponse:

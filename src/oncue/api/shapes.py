@@ -8,18 +8,18 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from oncue.engine.handover import Preview
 from oncue.model import Attempt, DeadLetter, Delivery, Event, Json, Key, Requeue, Run, Schedule, Task
 from oncue.rules import times
 from oncue.rules.health import Problem
 from oncue.store import codec
-from oncue.store.watch import Component
 from oncue.taskfile import definition_to_json
 
 T = TypeVar("T")
 Time = Annotated[datetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
+Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]+$")]
 
 
 class Shape(BaseModel):
@@ -254,16 +254,6 @@ class ProblemShape(Shape):
     urgent: bool
 
 
-class ComponentShape(Shape):
-    """A component that was heard of."""
-
-    name: str
-    host: str
-    pid: int
-    started_at: Time
-    seen_at: Time
-
-
 def task_shape(task: Task, schedule: Schedule | None) -> TaskShape:
     return TaskShape(
         id=task.uuid,
@@ -303,6 +293,10 @@ def dead_letter_detail(letter: DeadLetter) -> DeadLetterDetailShape:
     )
 
 
+def group_shapes(groups: Sequence[tuple[str | None, str | None, str, int]]) -> list[GroupShape]:
+    return [GroupShape(task=task, queue=queue, reason=reason, count=count) for task, queue, reason, count in groups]
+
+
 def requeue_shape(requeue: Requeue) -> RequeueShape:
     names = RequeueShape.model_fields.keys() - {"id"}
     return RequeueShape(id=requeue.uuid, **{name: getattr(requeue, name) for name in names})
@@ -326,11 +320,6 @@ def preview_shape(task: Task, preview: Preview) -> PreviewShape:
 
 def problem_shape(problem: Problem) -> ProblemShape:
     return ProblemShape(code=problem.code, subject=problem.subject, text=problem.text, urgent=problem.urgent)
-
-
-def component_shape(component: Component) -> ComponentShape:
-    names = ComponentShape.model_fields.keys()
-    return ComponentShape(**{name: getattr(component, name) for name in names})
 
 
 def _schedule_shape(schedule: Schedule) -> ScheduleShape:

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from oncue.cli import components, doctor, failures, ops, runs, tasks
+from oncue.cli.demo import demo
 from oncue.cli.next import next_
+from oncue.cli.session import remember
 
 app = typer.Typer(
     help="Runs work on cue: at an exact time, or the moment a domain event happens.",
@@ -24,11 +26,11 @@ runs.add_to(app)
 failures.add_to(app)
 ops.add_to(app)
 doctor.add_to(app)
+app.command()(demo)
 
 
 @app.callback()
 def _commands(
-    context: typer.Context,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -38,7 +40,7 @@ def _commands(
     store: Annotated[str | None, typer.Option("--store", help="The store's URL.", show_default=False)] = None,
 ) -> None:
     """Runs work on cue: at an exact time, or the moment a domain event happens."""
-    context.obj = {"config": config, "store": store}
+    remember(config, store)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from starlette.types import ASGIApp
 
+from oncue import wall
 from oncue.api.app import create_app, create_events_app, create_health_app
 from oncue.api.server import Server
 from oncue.app import ENGINE, Oncue
@@ -37,7 +38,7 @@ def up(file: TaskFile = None, listen: Listen = None) -> None:
 
     async def work() -> None:
         config = _start({"api.listen": listen})
-        definitions = read_task_file(file) if file else []
+        definitions = read_task_file(file, now=wall.now()) if file else []
         await carry(Oncue(config), ENGINE, create_app, listen=config.api.listen, definitions=definitions)
 
     run(work)

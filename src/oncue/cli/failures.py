@@ -179,9 +179,7 @@ def requeues(
 
 
 def _show_groups(found: list[tuple[str | None, str | None, str, int]], *, as_json: bool) -> None:
-    groups = [
-        shapes.GroupShape(task=task, queue=queue, reason=reason, count=count) for task, queue, reason, count in found
-    ]
+    groups = shapes.group_shapes(found)
     if as_json:
         print_json(shapes.Page(items=groups))
         return

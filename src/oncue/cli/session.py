@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
-import click
 import typer
 
 from oncue.app import Oncue
@@ -19,6 +19,12 @@ from oncue.observe.log import escape, set_up_logging
 
 T = TypeVar("T")
 WRONG_CONFIG: Final = 78
+_given: ContextVar[tuple[Path | None, str | None]] = ContextVar("given", default=(None, None))
+
+
+def remember(config: Path | None, store: str | None) -> None:
+    """Keep what was given before the command, for `read_config`."""
+    _given.set((config, store))
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -37,8 +43,8 @@ def fail(error: OncueError) -> NoReturn:
 
 def read_config(flags: Mapping[str, Any] = NO_FLAGS) -> Config:
     """Return the configuration, with `--config` and `--store` as given before the command. Raises ConfigError."""
-    given: dict[str, Any] = click.get_current_context().find_root().obj or {}
-    return load_config(given.get("config"), flags={"store": given.get("store"), **flags})
+    path, store = _given.get()
+    return load_config(path, flags={"store": store, **flags})
 
 
 @asynccontextmanager

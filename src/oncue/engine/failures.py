@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from uuid import UUID
 
-import structlog
+from pydantic_core import to_json
 
 from oncue import crash
 from oncue.adapters.base import Broker
-from oncue.adapters.envelopes.trace import read_address
+from oncue.adapters.envelopes.trace import mark_requeue, read_address, read_requeue
 from oncue.adapters.registry import Adapters
 from oncue.errors import AdapterError, NotFound, StoreUnavailable
 from oncue.model import Attempt, BrokerTarget, Confirmed, DeadLetter, DeadMessage, Message, NewDeadLetter, Requeue, Run
+from oncue.observe.log import log
 from oncue.rules import identity, requeuing
 from oncue.store import failures, runs
 from oncue.store.base import Store
-
-log = structlog.get_logger("oncue")
 
 BEFORE_STORE = crash.point("failures.before_store")
 BEFORE_ACKNOWLEDGE = crash.point("failures.before_acknowledge")
@@ -27,10 +27,15 @@ BEFORE_REQUEUE = crash.point("failures.before_requeue")
 AFTER_REQUEUE = crash.point("failures.after_requeue")
 
 BACKOFF = (1.0, 2.0, 5.0, 10.0)
+LOST = "nobody knows which queue it failed in: discard it, or publish it by hand"
+LEFT = 100  # strangers that a dead handler left, taken at once
 
 
 class Failures:
-    """`queues` are the dead-letter queues to drain: (broker, queue)."""
+    """`queues` are the dead-letter queues to drain: (broker, queue).
+
+    What it publishes itself is its own for a `lease`; what was not settled by then is taken by whoever is alive.
+    """
 
     name = "failures"
 
@@ -41,11 +46,13 @@ class Failures:
         *,
         now: Callable[[], datetime],
         queues: Sequence[tuple[str, str]] = (),
+        lease: timedelta = timedelta(seconds=30),
     ) -> None:
         self._store = store
         self._adapters = adapters
         self._now = now
         self._queues = queues
+        self._lease = lease
         self._drains: dict[tuple[str, str], asyncio.Task[None]] = {}
         self.unread: dict[tuple[str, str], str] = {}
 
@@ -56,6 +63,8 @@ class Failures:
                 self._drains[queue] = asyncio.create_task(self._drain_queue(*queue))
         for requeue in await self._store.read(failures.ready_requeues, now=now, limit=20):
             await self._advance(requeue, now)
+        left = await self._store.write(failures.retake_strangers, before=now - self._lease, now=now, limit=LEFT)
+        await self._publish(left)
         return await self._store.read(failures.next_requeue)
 
     async def drain(self) -> None:
@@ -96,10 +105,10 @@ class Failures:
         address, key = traced if traced is not None else (None, None)
         run = await self._find_run(address.run_uuid) if address is not None else None
         message_id = address.message_id if address is not None else None
-        requeue = address.requeue if address is not None else 0
+        requeue = address.requeue if address is not None else read_requeue(message.headers)
         return NewDeadLetter(
             identity=identity.broker_identity(
-                message_id, requeue, message.queue, deaths=message.deaths, body=message.body
+                message_id, requeue, message.queue, deaths=message.deaths, body=_all_of(message)
             ),
             kind="message",
             reason=message.reason,
@@ -136,31 +145,39 @@ class Failures:
                 failures.send_requeued, requeue, count=plan.count, state=plan.state, ready_at=plan.ready_at, now=now
             )
             AFTER_REQUEUE()
-            for letter in strangers:
-                await self._publish(letter)
+            await self._publish(strangers)
         else:
             await self._store.write(
                 failures.move_requeue, requeue, plan.state, reason=plan.reason, ready_at=plan.ready_at, now=now
             )
 
-    async def _publish(self, letter: DeadLetter) -> None:
-        """Publish a message that no task of ours made to the queue that it failed in, byte for byte."""
-        what = letter.what
-        error: str | None = "nobody knows which queue it failed in: discard it, or publish it by hand"
-        if what.broker and what.origin and what.body is not None:
-            target = BrokerTarget(what.broker, what.origin)
-            try:
-                outcomes = await self._adapters.broker(what.broker).publish([_as_it_was(letter)], target=target)
-                error = None if isinstance(outcomes[0], Confirmed) else outcomes[0].reason
-            except AdapterError as failure:
-                error = str(failure)
-        await self._store.write(failures.settle_stranger, letter, error=error, now=self._now())
+    async def _publish(self, letters: Sequence[DeadLetter]) -> None:
+        """Publish messages that no task of ours made to the queues that they failed in, byte for byte."""
+        groups: dict[tuple[str | None, str | None], list[DeadLetter]] = defaultdict(list)
+        for letter in letters:
+            groups[letter.what.broker, letter.what.origin].append(letter)
+        for (broker, queue), group in groups.items():
+            errors = await self._send(group, BrokerTarget(broker, queue)) if broker and queue else [LOST] * len(group)
+            for letter, error in zip(group, errors, strict=True):
+                await self._store.write(failures.settle_stranger, letter, error=error, now=self._now())
+
+    async def _send(self, letters: Sequence[DeadLetter], target: BrokerTarget) -> list[str | None]:
+        """Return what went wrong with each: None where the broker confirmed it."""
+        messages = [_as_it_was(letter) for letter in letters]
+        try:
+            outcomes = await self._adapters.broker(target.broker).publish(messages, target=target)
+        except AdapterError as failure:
+            return [str(failure)] * len(letters)
+        return [None if isinstance(outcome, Confirmed) else outcome.reason for outcome in outcomes]
+
+
+def _all_of(message: DeadMessage) -> bytes:
+    """Return what tells one stranger from another: two workers' messages may have the same body."""
+    return to_json(message.properties, fallback=str) + message.body
 
 
 def _as_it_was(letter: DeadLetter) -> Message:
-    what = letter.what
-    headers: Mapping[str, object] = {
-        name: value for name, value in what.headers.items() if not name.startswith(("x-death", "x-first-", "x-last-"))
-    }
+    what, requeue = letter.what, letter.what.requeue + 1
     content_type = what.content_type or "application/octet-stream"
-    return Message(letter.uuid, what.key or "", what.body or b"", content_type, headers, what.properties, what.requeue)
+    headers = mark_requeue(what.headers, requeue)
+    return Message(letter.uuid, what.key or "", what.body or b"", content_type, headers, what.properties, requeue)

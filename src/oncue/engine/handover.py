@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
+from oncue.adapters.envelopes.trace import retrace
 from oncue.adapters.registry import Adapters
-from oncue.errors import AdapterError, ResolveError, TargetError
+from oncue.errors import AdapterError, ResolveError, TargetError, TriggerError
 from oncue.model import (
     Address,
     Attempt,
@@ -256,12 +257,12 @@ class Handover:
         )
 
     def _rejected(self, work: Work, key: Key, reason: str) -> NewDeadLetter:
-        message_id = identity.message_uuid(work.run.uuid, key)
-        tried = Tried(Entity(key, {}), message_id, None, Refused(reason, again=False))
+        entity = Entity(key, {})
+        tried = Tried(entity, self.ids(work, [entity])[key], None, Refused(reason, again=False))
         return self.letter(work, tried, (Attempt(self._now(), reason),))
 
     async def _read(self, work: Work, resolver: SqlResolver, cursor: str | None) -> Page:
-        run, bound = work.run, binding.parameters(work.run, work.definition)
+        run, bound = work.run, _bound(work)
         source = self._adapters.source(resolver.source)
         if run.event is not None and not _takes_all(work.definition, run):
             return Page(tuple(await source.ask(resolver.sql, bound, keys=[run.event.key])), None)
@@ -270,7 +271,7 @@ class Handover:
         return await source.page(resolver.sql, bound, cursor=cursor, limit=limit)
 
     async def _ask(self, work: Work, resolver: SqlResolver, keys: Sequence[Key]) -> list[Entity]:
-        bound = binding.parameters(work.run, work.definition)
+        bound = _bound(work)
         return await self._adapters.source(resolver.source).ask(resolver.sql, bound, keys=keys)
 
     async def _again(self, work: Work, letter: DeadLetter) -> list[Entity]:
@@ -296,9 +297,9 @@ class Handover:
 
     def _pack(self, work: Work, entity: Entity, *, message_id: UUID, attempt: int) -> Tried:
         run, letter, target = work.run, work.letter, work.definition.target
-        if letter is not None and letter.what.body is not None and not work.asks:
-            return Tried(entity, message_id, _as_it_was(letter, message_id, work.requeue), Unreachable("not sent yet"))
         address = Address(message_id, work.task.name, run.uuid, run.due_at, attempt, work.requeue)
+        if letter is not None and letter.what.body is not None and not work.asks:
+            return Tried(entity, message_id, _as_it_was(letter, address), Unreachable("not sent yet"))
         try:
             name = target.envelope if isinstance(target, BrokerTarget) else "json"
             message = self._adapters.envelope(name).pack(entity, address, target=target)
@@ -312,8 +313,8 @@ class Handover:
             if isinstance(target, BrokerTarget):
                 return await self._adapters.broker(target.broker).publish(messages, target=target)
             return await self._adapters.receiver().send(messages, target=target)
-        except AdapterError as error:
-            return [Refused(str(error), again=False) for _ in messages]
+        except AdapterError as error:  # this process cannot make the adapter; another, or this one mended, may
+            return [Unreachable(str(error)) for _ in messages]
 
 
 def _hypothetical(task: Task, due_at: datetime, *, now: datetime) -> Run:
@@ -345,6 +346,13 @@ def _hypothetical(task: Task, due_at: datetime, *, now: datetime) -> Run:
     )
 
 
+def _bound(work: Work) -> dict[str, Any]:
+    try:
+        return binding.parameters(work.run, work.definition)
+    except TriggerError as error:
+        raise ResolveError(str(error)) from error
+
+
 def _of_event(run: Run) -> Entity:
     event = run.event
     if event is None:
@@ -357,8 +365,10 @@ def _takes_all(definition: Definition, run: Run) -> bool:
     return any(one.all and matching.fits(one, run.event) for one in definition.on)
 
 
-def _as_it_was(letter: DeadLetter, message_id: UUID, requeue: int) -> Message:
+def _as_it_was(letter: DeadLetter, address: Address) -> Message:
+    """Return a dead message byte for byte. Its headers say that this is another requeue, or its next death is lost."""
     what = letter.what
     assert what.body is not None
     content_type = what.content_type or "application/json"
-    return Message(message_id, what.key or "", what.body, content_type, what.headers, what.properties, requeue)
+    headers, key = retrace(what.headers, address), what.key if what.key is not None else ""
+    return Message(address.message_id, key, what.body, content_type, headers, what.properties, address.requeue)

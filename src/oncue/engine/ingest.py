@@ -29,6 +29,7 @@ BEFORE_CHECKPOINT = crash.point("ingest.before_checkpoint")
 
 BATCH = 200
 TRIES = 5
+FENCE = 1  # of a run that was made as claimed
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,9 @@ class Ingest:
     async def step(self, now: datetime) -> datetime | None:
         """Read the subscriptions again if a task changed."""
         if self._errors:
-            raise self._errors.pop()
+            error = self._errors[0]  # the others are of the same outage: see the dispatcher
+            self._errors.clear()
+            raise error
         seen = await self._store.read(tasks.fingerprint)
         if seen != self._tasks_seen:
             await self._read_subscriptions()
@@ -97,8 +100,7 @@ class Ingest:
             )
         pending = Pending(event, _digest(event), asyncio.get_running_loop().create_future())
         self._pending.append(pending)
-        if self._flusher is None:
-            self._flusher = asyncio.create_task(self._flush())
+        self._flush_soon()
         accepted = await pending.answer
         if accepted.verdict == "conflict":
             raise Conflict(
@@ -106,14 +108,27 @@ class Ingest:
             )
         return accepted
 
+    def _flush_soon(self) -> None:
+        if self._flusher is None and self._pending:
+            self._flusher = asyncio.create_task(self._flush())
+            self._flusher.add_done_callback(self._flushed)
+
     async def _flush(self) -> None:
         """Commit batches until nothing waits."""
-        try:
-            while self._pending:
-                batch, self._pending = self._pending[:BATCH], self._pending[BATCH:]
-                await self._commit(batch)
-        finally:
-            self._flusher = None
+        while self._pending:
+            batch, self._pending = self._pending[:BATCH], self._pending[BATCH:]
+            await self._commit(batch)
+
+    def _flushed(self, task: asyncio.Task[None]) -> None:
+        """Go on with what still waits after a batch that failed; nobody is left without an answer."""
+        self._flusher = None
+        if task.cancelled():
+            for pending in self._pending:
+                pending.answer.set_exception(StoreUnavailable("this process is ending: send the event again."))
+            self._pending.clear()
+        elif (error := task.exception()) is not None:
+            self._errors.append(error)
+        self._flush_soon()
 
     async def _commit(self, batch: list[Pending]) -> None:
         try:
@@ -188,10 +203,21 @@ class Ingest:
         """The short path: one attempt; anything but confirmed gives the run back to the dispatchers."""
         try:
             run = replace(await self._store.read(runs.read, uuid), event=event)
+            if run.fence != FENCE or run.ready_at <= self._now():
+                return  # It was frozen for longer than its lease: somebody else has the run, or will.
             work = await self._handover.work(run)
             await self._hand_over(run, work)
         except StoreUnavailable:
             return  # The run is left to its lease: a dispatcher takes it over.
+        except asyncio.CancelledError:
+            await asyncio.shield(self._give_back(uuid))
+            raise
+
+    async def _give_back(self, uuid: UUID) -> None:
+        """Leave a run to the dispatchers at once, uncounted: this process ends before the receiver answered."""
+        run = replace(await self._store.read(runs.read, uuid), fence=FENCE)
+        reason = "interrupted by a drain"
+        await self._store.write(runs.give_back, run, ready_at=self._now(), counted=False, reason=reason)
 
     async def _hand_over(self, run: Run, work: Work) -> None:
         page = await self._handover.resolve(work, cursor=None)

@@ -10,22 +10,21 @@ import os
 import socket
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import uuid4
-
-import structlog
 
 from oncue import wall
 from oncue.errors import StoreUnavailable
+from oncue.observe.log import log
 from oncue.store import schedules, watch
 from oncue.store.base import Store
-
-log = structlog.get_logger("oncue")
 
 LOOK = timedelta(seconds=1)
 SAMPLE = timedelta(seconds=10)
 JUMP = timedelta(seconds=30)
 DISTRUST = timedelta(seconds=60)
+FAREWELL = timedelta(milliseconds=200)
+GIVE_BACK = timedelta(seconds=1)
 BACKOFF = (0.2, 0.5, 1.0, 2.0, 3.0)
 
 
@@ -51,7 +50,7 @@ class Loop:
         self._time = wall.Carried()
         self._distrusted_until = 0.0
         self._stopping = asyncio.Event()
-        self._draining: asyncio.Timeout | None = None
+        self._hurrying = asyncio.Event()
         self.ready = asyncio.Event()
 
     def now(self) -> datetime:
@@ -66,8 +65,7 @@ class Loop:
 
     def hurry(self) -> None:
         """Cut a drain short: what is under way is given back at once."""
-        if self._draining is not None:
-            self._draining.reschedule(asyncio.get_running_loop().time())
+        self._hurrying.set()
 
     @property
     def is_stopping(self) -> bool:
@@ -80,12 +78,12 @@ class Loop:
         try:
             await self._first_sample()
             self.ready.set()
-            beats = asyncio.create_task(self._beat(components))
-            helpers.append(beats)
+            told = asyncio.Event()
+            helpers.append(asyncio.create_task(self._beat(components, told)))
+            await told.wait()  # or the watch beside them would miss them at its first look
             workers = [asyncio.create_task(self._work(component)) for component in components]
             await self._stopping.wait()
-            await asyncio.gather(*workers)
-            await self._drain(components, drain)
+            await self._drain(workers, components, drain)
         finally:
             for task in (*helpers, *workers):
                 task.cancel()
@@ -162,7 +160,7 @@ class Loop:
     def _is_trusted(self) -> bool:
         return wall.monotonic() >= self._distrusted_until
 
-    async def _beat(self, components: Sequence[Component]) -> None:
+    async def _beat(self, components: Sequence[Component], told: asyncio.Event) -> None:
         host, pid, started_at = socket.gethostname(), os.getpid(), self.now()
         names = {uuid4().hex: component.name for component in components}
         try:
@@ -174,15 +172,32 @@ class Loop:
                         )
                     except StoreUnavailable:
                         break
+                told.set()
                 await asyncio.sleep(SAMPLE.total_seconds())
         finally:
+            told.set()
             async with asyncio.timeout(1):
                 for instance in names:
                     await self.store.write(watch.leave, instance)
 
-    async def _drain(self, components: Sequence[Component], limit: timedelta) -> None:
-        try:
-            async with asyncio.timeout(limit.total_seconds()) as self._draining:
-                await asyncio.gather(*(component.drain() for component in components))
-        except TimeoutError:
+    async def _drain(
+        self, workers: Sequence[asyncio.Task[None]], components: Sequence[Component], limit: timedelta
+    ) -> None:
+        """Let the steps under way end, then what they started; each is cut when the time for all is over."""
+        end = wall.monotonic() + limit.total_seconds()
+        is_cut = await self._cut(asyncio.gather(*workers), limit)
+        left = timedelta(seconds=end - wall.monotonic())
+        drains = asyncio.gather(*(component.drain() for component in components), return_exceptions=True)
+        if await self._cut(drains, FAREWELL if is_cut else max(left, FAREWELL)) or is_cut:
             log.warning("drain cut short", limit=f"{limit.total_seconds():g}s")
+
+    async def _cut(self, work: asyncio.Future[Any], limit: timedelta) -> bool:
+        """Await `work` for at most `limit`, or until told to hurry; say whether it was cut. What is cut gives back."""
+        hurrying = asyncio.create_task(self._hurrying.wait())
+        await asyncio.wait((work, hurrying), timeout=limit.total_seconds(), return_when=asyncio.FIRST_COMPLETED)
+        hurrying.cancel()
+        if work.done():
+            return False
+        work.cancel()
+        await asyncio.wait((work,), timeout=GIVE_BACK.total_seconds())
+        return True

@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from oncue import wall
 from oncue.model import Change
 from oncue.rules import states
 from oncue.rules.health import Problem
-from oncue.store.watch import Figures
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LATENESS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600)
 ON_CUE = ("schedule", "event", "cues")
 
 
+class Figures(Protocol):
+    """What is read of the store's: `oncue.store.watch.Figures`."""
+
+    @property
+    def schedules(self) -> Mapping[str, int]: ...
+    @property
+    def runs_due(self) -> int: ...
+    @property
+    def runs_running(self) -> int: ...
+    @property
+    def runs_settling(self) -> int: ...
+    @property
+    def deliveries_waiting(self) -> int: ...
+    @property
+    def dead_letters_open(self) -> int: ...
+    @property
+    def oldest_schedule(self) -> datetime | None: ...
+    @property
+    def oldest_run(self) -> datetime | None: ...
+
+
 class Metrics:
     """One process's metrics, in a registry of their own."""
 
-    def __init__(self, now: Callable[[], datetime] = wall.now) -> None:
+    def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self.seen_at: datetime | None = None
         self.registry = registry = CollectorRegistry()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from oncue.errors import TriggerError
+
+EARLIEST_YEAR: Final = 1900
+LATEST_YEAR: Final = 9000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,10 @@ def _place(moment: datetime, zone: ZoneInfo) -> datetime:
 def _parse(field: str, text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
-        _place(moment, ZoneInfo("UTC"))
-    except (ValueError, OverflowError):
-        message = f'{field}: "{text}" is not a time. Write it as 2026-03-08T02:30:00, with an offset or a zone.'
+        if not EARLIEST_YEAR <= moment.year <= LATEST_YEAR:
+            raise ValueError(moment)
+    except ValueError:
+        years = f"from {EARLIEST_YEAR} to {LATEST_YEAR}"
+        message = f'{field}: "{text}" is not a time {years}. Write it as 2026-03-08T02:30:00, with an offset or a zone.'
         raise TriggerError(message) from None
     return moment

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from oncue.model import Definition, Event, Run
+from oncue.rules.zones import read_zone
 
 
 def parameters(run: Run, definition: Definition) -> dict[str, Any]:
-    """Return the parameters of a run by name. `due_date` is the day of the due time in the schedule's zone."""
-    zone = ZoneInfo(str((definition.schedule or {}).get("zone", "UTC")))
+    """Return the parameters of a run by name. `due_date` is the day of the due time in the schedule's zone.
+
+    Raises TriggerError: this host's zone data does not have that zone (any more).
+    """
+    zone = read_zone(str((definition.schedule or {}).get("zone", "UTC")))
     bound: dict[str, Any] = {
         "due_at": run.due_at,
         "previous_due_at": run.previous_due_at,

@@ -82,7 +82,9 @@ def _decide_many(schedule: Schedule, trigger: times.Trigger, misfire: Misfire, *
     before_due, before_on_time = due - TICK, max(due, now - misfire.grace) - TICK
     on_time = known.between(before_on_time, now, RUNS_AT_ONCE)
     runs, ledger = _catch_up(known, misfire, after=before_due, until=before_on_time, on_time=bool(on_time), now=now)
-    runs += [(moment, False) for moment in on_time[: RUNS_AT_ONCE - len(runs)]]
+    covers = any(entry.verdict == "coalesced" for entry in ledger)
+    # A time that runs in the place of missed ones waits its turn as they would: overlap must not skip it.
+    runs += [(moment, covers and moment == on_time[0]) for moment in on_time[: RUNS_AT_ONCE - len(runs)]]
     cut_short = len(runs) == RUNS_AT_ONCE
     last = runs[-1][0] if cut_short else known.last_until(now)
     following = times.next_after(trigger, last if cut_short else now)

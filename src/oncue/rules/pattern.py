@@ -14,6 +14,7 @@ SECOND: Final = timedelta(seconds=1)
 HORIZON: Final = timedelta(days=4749)
 """How far a walk looks before it answers none: 13 years, so that 29 February is found over 2100."""
 
+HORIZON_YEARS: Final = 14
 ALL_WEEKDAYS: Final = 0b1111111
 
 
@@ -47,39 +48,42 @@ class Pattern:
     weekdays: int
     is_either: bool = False
     special: MonthEnd | None = None
-    years: frozenset[int] | None = None
 
     def first_from(self, wall: datetime) -> datetime | None:
         """Return the first match at or after a whole second, none if that is beyond the horizon."""
-        if self._days(wall.year, wall.month) >> wall.day & 1:
-            found = self._first_in_day(wall)
-            if found is not None:
-                return found
-        year, month, day = wall.year, wall.month, wall.day + 1
-        while (year - wall.year) * 366 < HORIZON.days + 366 and year <= date.max.year:
-            days = self._days(year, month) >> day
-            if days:
-                found = wall.replace(year, month, day + _lowest(days), _lowest(self.hours), _lowest(self.minutes))
-                found = found.replace(second=_lowest(self.seconds))
-                return found if found - wall <= HORIZON else None
+        year, month, day = wall.year, wall.month, wall.day
+        days = self._days(year, month) >> day
+        if days & 1 and (found := self._first_in_day(wall)) is not None:
+            return found
+        days &= -2
+        last_year = min(year + HORIZON_YEARS, date.max.year)
+        while not days:
             year, month, day = (year, month + 1, 1) if month < 12 else (year + 1, 1, 1)
-        return None
+            if year > last_year:
+                return None
+            days = self._days(year, month) >> 1
+        found = wall.replace(
+            year, month, day + _lowest(days), _lowest(self.hours), _lowest(self.minutes), _lowest(self.seconds)
+        )
+        return found if found - wall <= HORIZON else None
 
     def last_to(self, wall: datetime) -> datetime | None:
         """Return the last match at or before a whole second, none if that is beyond the horizon."""
-        if self._days(wall.year, wall.month) >> wall.day & 1:
-            found = self._last_in_day(wall)
-            if found is not None:
-                return found
-        year, month, below = wall.year, wall.month, (1 << wall.day) - 1
-        while (wall.year - year) * 366 < HORIZON.days + 366 and year >= date.min.year:
-            days = self._days(year, month) & below
-            if days:
-                found = wall.replace(year, month, _highest(days), _highest(self.hours), _highest(self.minutes))
-                found = found.replace(second=_highest(self.seconds))
-                return found if wall - found <= HORIZON else None
-            year, month, below = (year, month - 1, -1) if month > 1 else (year - 1, 12, -1)
-        return None
+        year, month = wall.year, wall.month
+        days = self._days(year, month)
+        if days >> wall.day & 1 and (found := self._last_in_day(wall)) is not None:
+            return found
+        days &= (1 << wall.day) - 1
+        first_year = max(year - HORIZON_YEARS, date.min.year)
+        while not days:
+            year, month = (year, month - 1) if month > 1 else (year - 1, 12)
+            if year < first_year:
+                return None
+            days = self._days(year, month)
+        found = wall.replace(
+            year, month, _highest(days), _highest(self.hours), _highest(self.minutes), _highest(self.seconds)
+        )
+        return found if wall - found <= HORIZON else None
 
     def count_in(self, start: datetime, end: datetime) -> int:
         """Return how many matches lie in [start, end), at a cost of one step a month."""
@@ -136,7 +140,7 @@ class Pattern:
 
     def _days(self, year: int, month: int) -> int:
         """Return the matching days of a month, bit 1 for its first day."""
-        if not self.months >> month & 1 or (self.years is not None and year not in self.years):
+        if not self.months >> month & 1:
             return 0
         length, weekday_days = _month(year, month)
         by_date, by_weekday = self.days, weekday_days[self.weekdays]

@@ -26,6 +26,7 @@ SEARCHED: Final = timedelta(days=366 * 41)
 """How far a walk looks for the next time: a given weekday falls on 29 February again after at most 40 years."""
 
 SEARCHED_PERIODS: Final = 60
+LAST_YEAR: Final = 9990
 MOST_MISSES: Final = 20_000
 PERIODS: Final = {
     "YEARLY": timedelta(days=366),
@@ -223,11 +224,10 @@ def _placed_elapsed(rule: Rrule, after: datetime, until: datetime | None) -> Ite
 def _expand(rule: Rrule, wall: datetime, until: datetime | None) -> Iterator[datetime]:
     """Yield the wall times at or after `wall`, period by period."""
     wall = max(wall, rule.start)
-    end = wall + max(SEARCHED, rule.period * SEARCHED_PERIODS)
-    end = end if until is None else min(end, until)
+    end = _end_of_search(rule, wall) if until is None else until
     at_least = min((abs(place) for place in dict(rule.parts).get("bysetpos", ())), default=1)
     searched = wall.replace(microsecond=0)
-    while searched <= end:
+    while searched <= end and searched.year < LAST_YEAR - 14:
         near = rule.pattern.first_from(searched)
         if near is None:
             searched += HORIZON
@@ -238,8 +238,13 @@ def _expand(rule: Rrule, wall: datetime, until: datetime | None) -> Iterator[dat
             for planned in _iterate(rule, begin, following):
                 if planned >= wall:
                     yield planned
-                    end = planned + max(SEARCHED, rule.period * SEARCHED_PERIODS) if until is None else until
+                    end = _end_of_search(rule, planned) if until is None else until
         searched = following
+
+
+def _end_of_search(rule: Rrule, wall: datetime) -> datetime:
+    reach = max(SEARCHED, rule.period * SEARCHED_PERIODS)
+    return wall + min(reach, timedelta(days=365 * max(LAST_YEAR - wall.year, 0)))
 
 
 def _iterate(rule: Rrule, begin: datetime, end: datetime) -> Iterator[datetime]:
@@ -260,6 +265,6 @@ def _period_of(rule: Rrule, wall: datetime) -> tuple[datetime, datetime, datetim
     first_month = midnight.year * 12 + (0 if rule.freq == "YEARLY" else midnight.month - 1)
     steps = (wall.year * 12 + wall.month - 1 - first_month) // (unit * rule.interval)
     months = first_month + steps * unit * rule.interval
-    ends = (months, months + unit, months + unit * rule.interval)
+    ends = (months, months + unit, min(months + unit * rule.interval, 12 * LAST_YEAR + 60))
     begin, stop, following = (midnight.replace(end // 12, end % 12 + 1, 1) for end in ends)
     return begin, stop, following

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from dateutil import rrule as dateutil_rrule
 
 from oncue.errors import TriggerError
+from oncue.rules.at import EARLIEST_YEAR, LATEST_YEAR
 from oncue.rules.pattern import MonthEnd, Pattern
 from oncue.rules.rrule import PERIODS, Bound, Rrule
 
@@ -56,7 +57,7 @@ def read_rrule(text: str, zone: ZoneInfo, *, anchor: datetime | None = None) -> 
         start=start,
         first=first,
         freq=freq,
-        interval=_read_number("INTERVAL", fields.get("INTERVAL", "1"), 1, 10_000),
+        interval=_read_number("INTERVAL", fields.get("INTERVAL", "1"), 1, 1000),
         parts=tuple(parts.items()),
         pattern=_pattern_of(parts, start),
         follows_start=freq == "HOURLY" and "byminute" not in parts,
@@ -115,12 +116,14 @@ def _read_moments(name: str, text: str | None, zone: ZoneInfo) -> list[datetime]
 
 def _read_time(name: str, text: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(text)
-        moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        message = f'rrule: {name} "{text}" is not a time. Write it as 20260306T090000, with a Z for UTC.'
+        moment = datetime.fromisoformat(text).replace(microsecond=0)
+        if name != "UNTIL" and not EARLIEST_YEAR <= moment.year <= LATEST_YEAR:
+            raise ValueError(moment)
+    except ValueError:
+        years = "" if name == "UNTIL" else f" from {EARLIEST_YEAR} to {LATEST_YEAR}"
+        message = f'rrule: {name} "{text}" is not a time{years}. Write it as 20260306T090000, with a Z for UTC.'
         raise TriggerError(message) from None
-    return moment.replace(microsecond=0)
+    return moment
 
 
 def _refuse_odd_parts(fields: dict[str, str], freq: str) -> None:

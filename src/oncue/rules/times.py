@@ -1,4 +1,4 @@
-"""Triggers: when a schedule is due. Text in, aware UTC times out, by "Oncue time rules v1" in `docs/time.md`.
+"""Triggers: when a schedule is due. Text in, aware UTC times out, by the one set of time rules.
 
 Each kind has its own file (`cron`, `every`, `rrule`); what clocks do when they change is in `zones`. Here is what the
 other rooms use, the same for every kind.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice, takewhile
 from typing import Final
@@ -43,6 +44,7 @@ __all__ = [
 
 KINDS: Final = ("cron", "every", "at", "rrule")
 TICK: Final = timedelta(microseconds=1)
+LAST: Final = datetime.max.replace(tzinfo=UTC) - timedelta(days=2)
 
 
 Trigger = At | Every | Cron | Rrule
@@ -118,10 +120,10 @@ def count_between(trigger: Trigger, after: datetime, until: datetime) -> tuple[i
     first = next_after(trigger, after)
     if first is None or first > until:
         return 0, None, None
-    last = previous_before(trigger, until + TICK) or first
+    last = previous_before(trigger, min(until, LAST) + TICK) or first
     count = None
     if isinstance(trigger, Cron):
-        lower, upper = (moment.astimezone(UTC).replace(tzinfo=None) for moment in (after, until))
+        lower, upper = (moment.astimezone(UTC).replace(tzinfo=None) for moment in (after, last))
         count = zones.count_placed(trigger.pattern, trigger.zone, lower, upper, is_wildcard=trigger.is_wildcard)
     if isinstance(trigger, Every):
         count = steps.count_steps(trigger, after, until)
@@ -145,7 +147,8 @@ def check(trigger: Trigger, after: datetime) -> None:
 
 def _walk(trigger: Trigger, after: datetime) -> Iterator[datetime]:
     if isinstance(trigger, Rrule):
-        yield from calendar.walk(trigger, after.astimezone(UTC))
+        with suppress(OverflowError):
+            yield from calendar.walk(trigger, after.astimezone(UTC))
         return
     while (moment := next_after(trigger, after)) is not None:
         yield moment
@@ -186,8 +189,9 @@ def _read_every(text: str, zone: ZoneInfo, anchor: datetime | None) -> Every:
         if head != "R" or not slash:
             raise TriggerError(f'every: "{text}" is not a repetition. Write R/<anchor>/<duration>.')
         anchor = read_moment("every", anchor_text, zone)
+    step = steps.read_step(step_text)
     if anchor is None:
         raise TriggerError(
             f'anchor: every = "{text}" has nothing to count from. Write anchor = "2026-01-31T09:00:00Z".'
         )
-    return Every(text, zone, steps.read_step(step_text), anchor.astimezone(UTC))
+    return Every(text, zone, step, anchor.astimezone(UTC))

@@ -31,13 +31,14 @@ MONTH_NAMES: Final = (
 WEEKDAY_NAMES: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
 MOST_NAMED: Final = 4
+SIXTY: Final = 60
 
 
 def describe(trigger: At | Every | Cron | Rrule) -> str:
     """Return a short sentence that says when a trigger is due."""
     match trigger:
         case At(_, zone, moment):
-            return f"Once, at {_shown(moment.astimezone(zone))} {zone.key} time."
+            return f"Once, at {_shown(moment.astimezone(zone))}, {zone.key} time."
         case Every(_, zone, step, anchor):
             clock = "elapsed time" if step.is_elapsed else f"{zone.key} time"
             return f"Every {_step_words(step)}, {clock}, counted from {_shown(anchor.astimezone(zone))}."
@@ -59,8 +60,6 @@ def note_of(trigger: At | Every | Cron | Rrule, moment: datetime) -> str | None:
         more = f" and {len(planned) - MOST_NAMED} more" if len(planned) > MOST_NAMED else ""
         return f"moved from {', '.join(names)}{more}"
     if local.replace(fold=0).utcoffset() == local.replace(fold=1).utcoffset():
-        return None
-    if zones.skipped_walls(trigger.zone, moment.astimezone(UTC).replace(tzinfo=None)):
         return None
     return "second of two" if local.fold else "first of two"
 
@@ -110,28 +109,22 @@ def _time_words(pattern: Pattern) -> str:
     if len(hours) * len(minutes) <= MOST_NAMED and len(seconds) == 1:
         second = f":{seconds[0]:02}" if seconds[0] else ""
         return "at " + _joined([f"{hour:02}:{minute:02}{second}" for hour in hours for minute in minutes])
-    words = []
-    if seconds != [0]:
-        words.append(_unit_words("second", seconds, 60))
-    if len(minutes) < 60 or seconds == [0]:
-        words.append(_unit_words("minute", minutes, 60))
+    words = [] if seconds == [0] else [_unit_words("second", seconds)]
+    if seconds == [0] or len(minutes) < SIXTY:
+        words.append(_unit_words("minute", minutes))
     if len(hours) < 24:
-        words.append(_unit_words("hour", hours, 24))
-    return " of ".join(words)
+        words.append(f"in hour{'s' if len(hours) > 1 else ''} {_spans(hours)}")
+    elif not words[-1].startswith("every"):
+        words[-1] += f" of every {'hour' if 'minute' in words[-1] else 'minute'}"
+    return ", ".join(words)
 
 
-def _unit_words(name: str, numbers: list[int], size: int) -> str:
-    if len(numbers) == size:
-        return f"every {name}"
-    step = numbers[1] - numbers[0] if len(numbers) > 2 else 0
-    if step and numbers == list(range(numbers[0], size, step)):
-        start = f" from {numbers[0]} on" if numbers[0] else ""
-        return (
-            f"every {ORDINALS[step - 1] if step <= 5 else f'{step}th'} {name}{start}"
-            if step > 1
-            else (f"every {name}{start}")
-        )
-    return f"{name}{'s' if len(numbers) > 1 else ''} {_spans(numbers)}"
+def _unit_words(name: str, numbers: list[int]) -> str:
+    """Return "every 5 minutes" where that is true from one hour to the next too, else the numbers."""
+    step = numbers[1] - numbers[0] if len(numbers) > 1 else SIXTY
+    if step < SIXTY and SIXTY % step == 0 and numbers == list(range(0, SIXTY, step)):
+        return f"every {name}" if step == 1 else f"every {step} {name}s"
+    return f"at {name}{'s' if len(numbers) > 1 else ''} {_spans(numbers)}"
 
 
 def _day_words(pattern: Pattern) -> str:

@@ -18,7 +18,7 @@ from oncue.errors import TriggerError
 from oncue.rules.pattern import HORIZON, SECOND, Pattern
 
 PROBE: Final = timedelta(days=3)
-"""No zone has changed its offset and back within 95 hours since 1900 (tests/rules/test_zones.py)."""
+"""No zone has changed its offset and back within 95 hours since 1900 (the closest: tests/rules/test_zones.py)."""
 
 MADE_UP: Final = timedelta(hours=3)
 """Gaps of this length and more are a dropped day, or a move across the date line: nothing is made up for them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -20,12 +21,16 @@ from oncue.model import (
     Delivery,
     DeliveryId,
     Event,
+    EventResolver,
     NewDeadLetter,
+    NoResolver,
     Requeue,
     RequeueId,
+    Resolver,
     Run,
     RunId,
     Schedule,
+    SqlResolver,
     Task,
     TaskId,
     Timing,
@@ -36,6 +41,7 @@ from oncue.store.base import Row
 ATTEMPTS_KEPT = 20
 TEXT_KEPT = 2000
 
+RESOLVERS: dict[type[Resolver], str] = {SqlResolver: "sql", EventResolver: "event", NoResolver: "none"}
 _DEFINITION = TypeAdapter(Definition)
 _TIMING = TypeAdapter(Timing)
 _ATTEMPTS = TypeAdapter(tuple[Attempt, ...])
@@ -51,12 +57,18 @@ def read_json(text: str | None) -> Any:
 
 
 def write_definition(definition: Definition) -> str:
-    return _DEFINITION.dump_json(definition).decode()
+    """Return a definition as JSON. Resolvers without a setting of their own are told apart by their kind."""
+    mapping = _DEFINITION.dump_python(definition, mode="json")
+    mapping["resolve"]["kind"] = RESOLVERS[type(definition.resolve)]
+    return write_json(mapping)
 
 
 @lru_cache(4096)
 def read_definition(text: str) -> Definition:
-    return _DEFINITION.validate_json(text)
+    mapping = json.loads(text)
+    kind = mapping["resolve"].pop("kind")
+    (resolver,) = (resolver for resolver, name in RESOLVERS.items() if name == kind)
+    return replace(_DEFINITION.validate_python(mapping), resolve=resolver(**mapping["resolve"]))
 
 
 def write_timing(timing: Timing) -> str:

@@ -45,7 +45,7 @@ def write_properties(message: Message) -> Any:
         delivery_mode=2,
         headers={
             name: to_amqp(value) if isinstance(value, dict | list | tuple) else value
-            for name, value in message.headers.items()
+            for name, value in without_deaths(message.headers).items()
         },
         **{"message_id": str(message.id), **chosen},
     )

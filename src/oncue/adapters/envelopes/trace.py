@@ -14,6 +14,7 @@ from uuid import UUID
 from oncue.model import Address, Key
 
 PRINTABLE = "".join(map(chr, range(0x21, 0x7F))).replace('"', "").replace("%", "")  # as CloudEvents does over HTTP
+REQUEUE = "oncue-requeue"
 INTEGERS = range(-(2**63), 2**63)
 
 
@@ -34,6 +35,26 @@ def trace_of(key: Key, address: Address, *, joint: str = "-") -> dict[str, Any]:
 def as_http(headers: Mapping[str, Any]) -> dict[str, str]:
     """Return headers as HTTP carries them safely: spaces, quotes and all but printable ASCII are percent-encoded."""
     return {name: quote(str(value), safe=PRINTABLE) for name, value in headers.items()}
+
+
+def retrace(headers: Mapping[str, Any], address: Address) -> dict[str, Any]:
+    """Return the headers of a message that goes out again as it was: what they say of this time is of this time."""
+    again = dict(headers)
+    for name, value in (("run", str(address.run_uuid)), ("attempt", address.attempt), ("requeue", address.requeue)):
+        for header in (f"oncue-{name}", f"oncue_{name}"):
+            if header in again:
+                again[header] = str(value) if isinstance(again[header], str) else value
+    return again
+
+
+def mark_requeue(headers: Mapping[str, Any], requeue: int) -> dict[str, Any]:
+    """Return a stranger's headers with the number of its requeue: when it comes back, that is another death."""
+    return {**headers, REQUEUE: requeue}
+
+
+def read_requeue(headers: Mapping[str, Any]) -> int:
+    """Return how many times a stranger's message was requeued."""
+    return _count(headers.get(REQUEUE), default=0)
 
 
 def read_address(headers: Mapping[str, Any]) -> tuple[Address, Key] | None:

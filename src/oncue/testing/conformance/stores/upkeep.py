@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
+from oncue import wall
 from oncue.errors import SchemaError
 from oncue.model import Change
 from oncue.store import deliveries, endings, failures, runs, schedules, tasks, watch
@@ -66,7 +67,7 @@ class UpkeepConformance:
             await empty_store.read(tasks.every)
 
     async def test_the_clock_gives_a_time_that_does_not_go_back(self, store: Store) -> None:
-        host = datetime.now(UTC)
+        host = wall.now()
 
         first = await store.write(schedules.read_clock, host)
         second = await store.write(schedules.read_clock, host - timedelta(days=1))
