@@ -17,21 +17,14 @@ from aiohttp import web
 
 from oncue.adapters.registry import Adapters
 from oncue.config import Config, SourceConfig
+from oncue.definition import Definition, HttpTarget, SqlResolver
 from oncue.engine.clock import Clock
 from oncue.engine.dispatcher import Dispatcher, Limits
 from oncue.engine.failures import Failures
 from oncue.engine.handover import Handover
 from oncue.engine.ingest import Ingest
 from oncue.engine.loop import Component
-from oncue.model import (
-    DeadLetter,
-    Definition,
-    Delivery,
-    HttpTarget,
-    Run,
-    RunId,
-    SqlResolver,
-)
+from oncue.model import DeadLetter, Delivery, Run, RunId
 from oncue.store import failures, runs, tasks, watch
 from oncue.store.base import Database, Store
 

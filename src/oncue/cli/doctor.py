@@ -15,8 +15,8 @@ from oncue.app import Oncue
 from oncue.cli.output import AsJson, print_json, say, show_seconds
 from oncue.cli.session import read_config, run
 from oncue.config import hidden
+from oncue.definition import BrokerTarget
 from oncue.errors import AdapterError, ConfigError, SchemaError, StoreUnavailable
-from oncue.model import BrokerTarget
 from oncue.observe.log import set_up_logging
 from oncue.store import schedules
 

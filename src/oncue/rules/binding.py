@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from oncue.model import Definition, Event, Run
+from oncue.definition import Definition
+from oncue.model import Event, Run
 from oncue.rules.zones import read_zone
 
 
