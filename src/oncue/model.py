@@ -23,17 +23,7 @@ Key = str | int
 TaskState = Literal["active", "paused", "removed"]
 ScheduleState = Literal["active", "paused", "finished", "stopped"]
 RunState = Literal[
-    "due",
-    "queued",
-    "running",
-    "held",
-    "settling",
-    "done",
-    "partial",
-    "failed",
-    "skipped",
-    "expired",
-    "cancelled",
+    "due", "queued", "running", "held", "settling", "done", "partial", "failed", "skipped", "expired", "cancelled"
 ]
 DeliveryState = Literal["waiting", "sending", "delivered", "dead", "expired", "cancelled", "unqualified"]
 DeadLetterState = Literal["open", "requeuing", "recovered", "discarded", "quarantined"]

@@ -58,12 +58,13 @@ class Score:
         runs = self.on_time + self.caught_up + self.skipped
         late = sorted(lateness / timedelta(milliseconds=1) for lateness in self.lateness) or [0.0]
         skipped = f", {self.skipped} skipped" if self.skipped else ""
+        agrees = "" if self.wrong else "; the worker's log has every one"
         return [
-            ("due times", str(self.due_times), "counted from the task file; each has a run or a line in the ledger"),
+            ("due times", str(self.due_times), "counted from the task file; each has a run or is in the ledger"),
             ("runs", str(runs), f"{self.on_time} on time, {self.caught_up} caught up{skipped}"),
             ("coalesced", str(self.coalesced), "missed, and covered by a later run: so says the policy"),
             ("events", str(self.events), "each of them fired its task once"),
-            ("entities", str(self.confirmed), "delivered, says Oncue's store; the worker's log has every one"),
+            ("entities", str(self.confirmed), f"delivered, says Oncue's store{agrees}"),
             ("repeated", str(self.repeated), "arrived twice under one message id: the page that the kill cut short"),
             ("dead letters", str(self.dead), f"after {self.refused} refusals; recovered: {self.recovered}"),
             ("lost", str(self.lost), "confirmed, taken or due, and not found again"),

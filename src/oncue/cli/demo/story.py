@@ -207,7 +207,7 @@ class Story:
             lines = [line for line in stage.log.read() if line.message == message and line.accepted]
             return lines[0] if lines and letter.state == "recovered" else None
 
-        with screen.waiting("the shop is asked whether the customer still qualifies, and the message goes out"):
+        with screen.waiting("the shop is asked about this customer again, and the message goes out"):
             await stage.command("failures", "requeue", uuid)
             line = await stage.until(recovered, within=15, what="the dead letter is recovered")
         screen.say("worker", f"takes the reminder for {line.key}")
