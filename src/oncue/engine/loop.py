@@ -200,4 +200,6 @@ class Loop:
             return False
         work.cancel()
         await asyncio.wait((work,), timeout=GIVE_BACK.total_seconds())
+        if work.done() and not work.cancelled():
+            work.exception()  # a gather that was cancelled keeps it as an exception, and complains if nobody looks
         return True
