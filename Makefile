@@ -12,7 +12,7 @@ demo: $(VENV)/.core
 	@$(BIN)/oncue demo $(ARGS)
 
 test: $(VENV)/.all
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto $(ARGS)
 
 check: $(VENV)/.all
 	$(BIN)/ruff check .

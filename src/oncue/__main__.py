@@ -1,5 +1,19 @@
-"""`python -m oncue`: the command line."""
+"""The command `oncue`, also as `python -m oncue`."""
 
-from oncue.cli import main
+from __future__ import annotations
 
-main()
+import sys
+
+
+def main() -> None:
+    """Run the command line. Ctrl-C ends it without a traceback, even while it is still being loaded."""
+    try:
+        from oncue.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -20,7 +20,9 @@ from oncue.rules.place import Place, line_of, read_toml
 FILE: Final = "oncue.toml"
 PREFIX: Final = "ONCUE_"
 NOT_SETTINGS: Final = ("ONCUE_CONFIG", "ONCUE_CRASH", "ONCUE_TEST_", "ONCUE_BENCH_")
-PASSWORD: Final = re.compile(r"(://[^:/?#@\s]*:).*@|([?&](?:password|passwd|pwd|secret|token)=)[^&\s]*", re.IGNORECASE)
+PASSWORD: Final = re.compile(
+    r"(://[^:/?#@\s]*:).*@|([?&](?:password|passwd|pwd|secret|token|api_?key|key|signature|sig)=)[^&\s]*", re.IGNORECASE
+)
 NO_FLAGS: Final[Mapping[str, Any]] = {}
 
 

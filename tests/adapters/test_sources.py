@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,6 +18,8 @@ from oncue.errors import ResolveError
 from oncue.testing.conformance.sources import PARAMETERS, SourceConformance, SourceRig
 
 pytestmark = pytest.mark.anyio
+
+ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) as key from n"
 
 
 class TestSqliteSource(SourceConformance):
@@ -35,6 +39,54 @@ class TestSqliteSource(SourceConformance):
         with connection:
             connection.executescript(sql)
         connection.close()
+
+    async def test_keys_that_differ_by_case_alone_are_both_found_on_two_pages(self, rig: SourceRig) -> None:
+        await rig.run("create table member (name text collate nocase)")
+        await rig.run("insert into member values ('Ann'), ('ann'), ('ANN')")
+        query = "select name as key from member"
+
+        first = await rig.source.page(query, PARAMETERS, cursor=None, limit=1)
+        rest = await rig.source.page(query, PARAMETERS, cursor=first.cursor, limit=5)
+
+        assert [entity.key for entity in (*first.entities, *rest.entities)] == ["ANN", "Ann", "ann"]
+
+    async def test_names_in_backticks_and_brackets_are_no_parameters(self, rig: SourceRig) -> None:
+        query = "select 1 as key, 2 as `a :b`, 3 as [c :d]"
+
+        page = await rig.source.page(query, PARAMETERS, cursor=None, limit=1)
+
+        assert page.entities[0].data == {"a :b": 2, "c :d": 3}
+
+    async def test_text_that_is_no_utf8_spoils_no_page(self, rig: SourceRig) -> None:
+        query = "select 1 as key, cast(x'61ff62' as text) as name"
+
+        page = await rig.source.page(query, PARAMETERS, cursor=None, limit=1)
+
+        assert page.entities[0].data == {"name": "a\ufffdb"}
+
+    async def test_a_key_with_a_zero_byte_is_rejected(self, rig: SourceRig) -> None:
+        page = await rig.source.page("select 'a' || char(0) || 'b' as key", PARAMETERS, cursor=None, limit=1)
+
+        assert [key for key, _ in page.rejected] == ["a\ufffdb"]
+
+    async def test_a_query_without_an_end_is_given_up_in_time(self, rig: SourceRig, tmp_path: Path) -> None:
+        source = SqliteSource("app", f"sqlite:///{tmp_path / 'shop.db'}", timeout=timedelta(milliseconds=100))
+
+        with pytest.raises(ResolveError, match=r'source "app".*100 ms'):
+            await source.page(ENDLESS, PARAMETERS, cursor=None, limit=1)
+
+    async def test_a_cancelled_query_ends_its_thread(self, rig: SourceRig) -> None:
+        before = threading.active_count()
+        asking = asyncio.create_task(rig.source.page(ENDLESS, PARAMETERS, cursor=None, limit=1))
+        await asyncio.sleep(0)
+
+        asking.cancel()
+
+        await asyncio.gather(asking, return_exceptions=True)
+        assert asking.cancelled()
+        async with asyncio.timeout(10):
+            await asyncio.get_running_loop().shutdown_default_executor()
+        assert threading.active_count() <= before
 
 
 class TestPostgresSource(SourceConformance):
@@ -62,6 +114,99 @@ class TestPostgresSource(SourceConformance):
 
         assert [entity.key for entity in second.entities] == [str(ids[2])]
         assert [entity.key for entity in asked] == [str(ids[1])]
+
+    async def test_casts_dollar_quotes_escapes_and_nested_comments_hold_no_parameters(self, rig: SourceRig) -> None:
+        query = r"""select 1::int as key, $q$it's :a; $q$ as a, E'it\'s :b' as b, $$:c$$ as c /* /* :d */ :e */"""
+
+        page = await rig.source.page(query, PARAMETERS, cursor=None, limit=1)
+
+        assert page.entities[0].data == {"a": "it's :a; ", "b": "it's :b", "c": ":c"}
+
+    async def test_a_numbered_parameter_is_refused(self, rig: SourceRig) -> None:
+        with pytest.raises(ResolveError, match=r"\$1.*:name"):
+            await rig.source.page("select 1 as key where $1 = :due_at", PARAMETERS, cursor=None, limit=1)
+
+    async def test_json_comes_as_what_it_holds(self, rig: SourceRig) -> None:
+        query = """select 1 as key, '{"a": [1, null]}'::jsonb as b, '"x"'::json as j, null::json as n"""
+
+        page = await rig.source.page(query, PARAMETERS, cursor=None, limit=1)
+
+        assert page.entities[0].data == {"b": {"a": [1, None]}, "j": "x", "n": None}
+
+    async def test_other_types_become_text_or_numbers(self, rig: SourceRig) -> None:
+        query = """select 12::numeric as key, 1.50::numeric as price, '2026-03-28 09:00+02'::timestamptz as at,
+            '\\x00ff'::bytea as raw, array[1, 2] as list, 'a'::"char" as letter"""
+
+        page = await rig.source.page(query, PARAMETERS, cursor=None, limit=1)
+
+        assert page.entities[0].key == 12
+        assert page.entities[0].data == {
+            "price": "1.50",
+            "at": "2026-03-28T07:00:00+00:00",
+            "raw": "AP8=",
+            "list": [1, 2],
+            "letter": page.entities[0].data["letter"],
+        }
+
+    @pytest.mark.parametrize("key", ["id", "id::bigint", "id::numeric", "id::text", "id::smallint"])
+    async def test_keys_of_each_type_are_paged_and_asked_for(self, rig: SourceRig, key: str) -> None:
+        query = f"select {key} as key from generate_series(1, 5) id"
+
+        first = await rig.source.page(query, PARAMETERS, cursor=None, limit=3)
+        rest = await rig.source.page(query, PARAMETERS, cursor=first.cursor, limit=3)
+        asked = await rig.source.ask(query, PARAMETERS, keys=["4", "x"])
+
+        assert [str(entity.key) for entity in (*first.entities, *rest.entities)] == ["1", "2", "3", "4", "5"]
+        assert [str(entity.key) for entity in asked] == ["4"]
+
+    @pytest.mark.parametrize(
+        ("kind", "text"),
+        [
+            ("timestamptz", "2026-03-28T09:00:00+02:00"),
+            ("timestamptz", "2026-03-28T07:00:00"),
+            ("timestamp", "2026-03-28T07:00:00Z"),
+            ("numeric", "12.50"),
+            ("float8", "12.5"),
+            ("uuid", "6f0f7a6e-0000-4000-8000-000000000001"),
+            ("int8", "42"),
+            ("int8", 42.0),
+            ("text", 42),
+        ],
+    )
+    async def test_an_events_values_are_bound_as_each_type(self, rig: SourceRig, kind: str, text: object) -> None:
+        parameters = {**PARAMETERS, "event_value": text}
+
+        page = await rig.source.page(
+            f"select 1 as key where :event_value::{kind} is not null", parameters, cursor=None, limit=1
+        )
+
+        assert len(page.entities) == 1
+
+    @pytest.mark.parametrize("kind", ["timestamptz", "date", "numeric", "uuid", "int4", "bool", "int4[]"])
+    async def test_a_value_of_another_type_is_named_and_not_shown(self, rig: SourceRig, kind: str) -> None:
+        query = f"select 1 as key where :event_value::{kind} is not null"
+
+        with pytest.raises(ResolveError, match=":event_value") as raised:
+            await rig.source.page(query, {**PARAMETERS, "event_value": "zoe@example"}, cursor=None, limit=1)
+
+        assert "zoe@example" not in str(raised.value)
+
+    async def test_a_query_that_is_too_slow_is_ended_by_the_server(self, rig: SourceRig, postgres_url: str) -> None:
+        source = PostgresSource("app", postgres_url, timeout=timedelta(milliseconds=100))
+
+        with pytest.raises(ResolveError, match=r'source "app".*statement timeout'):
+            await source.page("select 1 as key from pg_sleep(60)", PARAMETERS, cursor=None, limit=1)
+
+        await source.close()
+
+    async def test_through_a_pooler_no_statement_has_a_name(self, rig: SourceRig, postgres_url: str) -> None:
+        source = PostgresSource("app", f"{postgres_url}?pooler=true")
+        query = "select row_number() over () as key, name from pg_prepared_statements where name <> ''"
+
+        page = await source.page(query, PARAMETERS, cursor=None, limit=10)
+
+        assert page.entities == ()
+        await source.close()
 
     async def test_times_are_bound_as_the_column_wants_them(self, rig: SourceRig) -> None:
         query = """select 1 as key where cast(:due_at as timestamptz) = '2026-03-28 07:00+00'

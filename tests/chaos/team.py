@@ -19,8 +19,7 @@ import aiohttp
 
 from oncue.app import Oncue
 from oncue.config import load_config
-from oncue.errors import Conflict
-from oncue.model import (
+from oncue.definition import (
     BrokerTarget,
     Definition,
     EventResolver,
@@ -31,6 +30,7 @@ from oncue.model import (
     SqlResolver,
     Subscription,
 )
+from oncue.errors import Conflict
 from oncue.store import failures
 from oncue.testing.until import until
 from tests.chaos.checker import OPEN_DELIVERIES, OPEN_RUNS, Accepted, Expected, Received, violations

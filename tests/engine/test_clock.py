@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from oncue.definition import Misfire
 from oncue.engine.clock import Clock
-from oncue.model import Misfire
-from oncue.store import tasks
-from tests.engine.stage import NOON, Stage
+from oncue.store import runs, tasks
+from tests.engine.stage import LEASE, NOON, Stage
 
 pytestmark = pytest.mark.anyio
 
@@ -58,6 +58,21 @@ async def test_an_outage_makes_one_late_run_and_says_how_many_were_missed(stage:
     (run,) = await stage.runs()
     assert run.due_at == NOON + timedelta(minutes=10)
     assert await stage.ledger() == {"coalesced": 9}
+
+
+async def test_the_run_that_stands_for_missed_times_waits_for_the_one_that_an_outage_cut_short(stage: Stage) -> None:
+    await stage.apply(stage.definition())
+    stage.advance(minutes=1)
+    await stage.tick()
+    await stage.store.write(runs.claim, now=stage.now, until=stage.now + 30 * LEASE, limit=1)  # and its holder dies
+
+    stage.advance(minutes=9, seconds=5)
+    await stage.tick()
+    await stage.dispatch()
+
+    late = (await stage.runs())[-1]
+    assert await stage.ledger() == {"coalesced": 8}
+    assert (late.due_at, late.state) == (NOON + timedelta(minutes=10), "queued")
 
 
 async def test_an_outage_is_caught_up_whole_where_the_task_says_so(stage: Stage) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from oncue.definition import EventResolver, Retry, Subscription
 from oncue.engine.loop import Loop
 from oncue.errors import StoreUnavailable, TriggerError
-from oncue.model import Event, EventResolver, Retry, Subscription
+from oncue.model import Event
 from oncue.rules import binding
 from oncue.store import deliveries, events, runs
 from oncue.testing.until import until

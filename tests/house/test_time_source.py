@@ -10,6 +10,7 @@ import pytest
 from tests.house import source
 
 WALL = "wall.py"
+STRANGERS = {"cli/demo/worker.py"}  # a program that has never heard of Oncue, and imports nothing of it
 MAY_ASK_WALL = {"api", "app", "cli", "client", "console", "testing"}
 CLOCK = re.compile(
     r"""(^|\.)(datetime|date)\.(now|utcnow|today)$
@@ -20,9 +21,17 @@ CLOCK = re.compile(
 
 
 def test_no_other_file_reads_a_clock() -> None:
-    readings = [reading for module in source.modules() if module.place != WALL for reading in clock_readings(module)]
+    ours = [module for module in source.modules() if module.place not in {WALL, *STRANGERS}]
+    readings = [reading for module in ours for reading in clock_readings(module)]
 
     assert readings == []
+
+
+def test_strangers_import_nothing_of_ours() -> None:
+    strangers = [module for module in source.modules() if module.place in STRANGERS]
+
+    assert len(strangers) == len(STRANGERS)
+    assert [name for module in strangers for name in module.imports() if name.startswith("oncue")] == []
 
 
 def test_only_the_loop_and_the_outer_rooms_ask_the_wall() -> None:

@@ -1,19 +1,22 @@
 """The one place that makes adapters, by the words of the configuration, and keeps them. A new one is a line here.
 
-Other packages add theirs through the entry points `oncue.sources`, `oncue.brokers` and `oncue.envelopes`.
+Other packages add theirs through the entry points `oncue.sources`, `oncue.brokers` and `oncue.envelopes`: a source is
+made by `(name, url, timeout=…)`, a broker by `(name, url, confirm_within=…)` in seconds, an envelope by `()`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Final, TypeVar, cast
 
 from oncue.adapters.base import Broker, Envelope, Receiver, Source
-from oncue.config import Config
-from oncue.errors import TargetError
+from oncue.config import Config, resolve_reference
+from oncue.errors import ConfigError, TargetError
 
 T = TypeVar("T")
 
@@ -34,10 +37,11 @@ EXTRAS: Final = {"amqp": "rabbitmq", "amqps": "rabbitmq"}
 
 
 class Adapters:
-    """Makes each adapter on first use and keeps it until closed."""
+    """Makes each adapter on first use and keeps it until closed. `environ` is what headers may refer to."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, environ: Mapping[str, str] = os.environ) -> None:
         self._config = config
+        self._environ = environ
         self._made: dict[tuple[str, str], Any] = {}
 
     def source(self, name: str) -> Source:
@@ -45,27 +49,30 @@ class Adapters:
         settings = self._config.source.get(name)
         if settings is None:
             raise _unknown("source", name, list(self._config.source))
-        source: Source = self._keep("source", name, lambda: _make("source", SOURCES, settings.url)(name, settings.url))
-        return source
+
+        def make() -> Source:
+            timeout = self._config.dispatcher.resolve_timeout
+            return cast("Source", _class_of("source", SOURCES, settings.url)(name, settings.url, timeout=timeout))
+
+        return self._keep("source", name, make)
 
     def broker(self, name: str) -> Broker:
         """Return the broker that the configuration names. Raises TargetError."""
         settings = self._config.broker.get(name)
         if settings is None:
             raise _unknown("broker", name, list(self._config.broker))
-        within = self._config.dispatcher.confirm_timeout.total_seconds()
-        broker: Broker = self._keep(
-            "broker",
-            name,
-            lambda: _make("broker", BROKERS, settings.url)(name, settings.url, confirm_within=within),
-        )
-        return broker
+
+        def make() -> Broker:
+            within = self._config.dispatcher.confirm_timeout.total_seconds()
+            return cast("Broker", _class_of("broker", BROKERS, settings.url)(name, settings.url, confirm_within=within))
+
+        return self._keep("broker", name, make)
 
     def receiver(self) -> Receiver:
         def make() -> Receiver:
             from oncue.adapters.receivers.http import HttpReceiver
 
-            return HttpReceiver()
+            return HttpReceiver(read_secret=self._read_secret)
 
         return self._keep("receiver", "http", make)
 
@@ -77,14 +84,22 @@ class Adapters:
         return self._keep("envelope", name, lambda: cast("Envelope", load(known[name])()))
 
     async def close(self) -> None:
-        for adapter in self._made.values():
-            if hasattr(adapter, "close"):
-                await adapter.close()
-        self._made.clear()
+        """Close all of them, the others too where one fails."""
+        async with AsyncExitStack() as closing:
+            for adapter in self._made.values():
+                if hasattr(adapter, "close"):
+                    closing.push_async_callback(adapter.close)
+            self._made.clear()
+
+    def _read_secret(self, text: str) -> str:
+        return resolve_reference(text, self._environ, "target.headers")
 
     def _keep(self, kind: str, name: str, make: Callable[[], T]) -> T:
         if (kind, name) not in self._made:
-            self._made[kind, name] = make()
+            try:
+                self._made[kind, name] = make()
+            except ConfigError as error:
+                raise TargetError(f"[{kind}.{name}] {error}") from None
         return cast("T", self._made[kind, name])
 
 
@@ -104,7 +119,7 @@ def load(place: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def _make(kind: str, ours: dict[str, str], url: str) -> Any:
+def _class_of(kind: str, ours: dict[str, str], url: str) -> Any:
     scheme, _, rest = url.partition("://")
     known = known_of(kind, ours)
     if not rest or scheme not in known:

@@ -13,7 +13,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oncue.api import events, failures, health, problems, runs, tasks
-from oncue.api.cloudevents import BATCH, LIMIT, STRUCTURED
+from oncue.api.cloudevents import BATCH, STRUCTURED
+from oncue.api.sound import LIMIT
 from oncue.app import Oncue
 
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
@@ -127,6 +128,8 @@ class Guard:
         if scope["method"] not in SAFE and _is_of_elsewhere(headers):
             detail = "this request comes from a web page of another host; the API takes none of those."
             await problems.problem(403, "forbidden", detail)(scope, receive, send)
+        elif "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            await problems.problem(422, "invalid_request", "the address holds a NUL character.")(scope, receive, send)
         elif _length(headers) > LIMIT:
             detail = f"the body is larger than {LIMIT // 1024} KB."
             await problems.problem(413, "content_too_large", detail)(scope, receive, send)

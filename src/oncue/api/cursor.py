@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Protocol, TypeVar
 
 from fastapi import Query
+from fastapi.exceptions import RequestValidationError
 
 from oncue.api.shapes import Page
-from oncue.errors import Conflict
 
 Cursor = Annotated[str | None, Query(max_length=40)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
@@ -27,13 +27,14 @@ S = TypeVar("S")
 
 
 def read_cursor(text: str | None) -> int | None:
-    """Return the id that the last page ended with. Raises Conflict."""
+    """Return the id that the last page ended with. Raises RequestValidationError."""
     if text is None:
         return None
     try:
         return int(base64.urlsafe_b64decode(text.encode()).decode())
     except ValueError:
-        raise Conflict(f'cursor "{text}" was not given out by this API: leave it out to start again.') from None
+        told = "was not given out by this API: leave it out to start again."
+        raise RequestValidationError([{"type": "cursor", "loc": ("query", "cursor"), "msg": told}]) from None
 
 
 def page_of(found: Sequence[N], shape: Callable[[N], S], *, limit: int) -> Page[S]:

@@ -13,7 +13,8 @@ from starlette.responses import JSONResponse, Response
 
 from oncue import crash
 from oncue.api import cloudevents, problems
-from oncue.api.cloudevents import LIMIT, Unsupported
+from oncue.api.cloudevents import Unsupported
+from oncue.api.sound import LIMIT
 from oncue.app import Oncue
 from oncue.errors import Conflict, InvalidEvent, OncueError
 from oncue.model import Change, Event
@@ -27,11 +28,14 @@ class TooLarge(Exception):
 
 
 class Events:
-    """The endpoint. At most `waiting` events wait for their commit at once; further ones are turned away with 429."""
+    """The endpoint. About `waiting` events wait for their commit at once; further ones are turned away with 429.
+
+    A batch larger than that is taken where nothing else waits: else it never could be.
+    """
 
     def __init__(self, oncue: Oncue, *, waiting: int = WAITING) -> None:
         self._oncue = oncue
-        self._room = waiting
+        self._waiting = self._room = waiting
 
     async def post(self, request: Request) -> Response:
         """Take events in."""
@@ -52,7 +56,7 @@ class Events:
             return problems.of(error)
         except ClientDisconnect:
             return Response(status_code=400)
-        if len(found) > self._room:
+        if len(found) > self._room and self._room < self._waiting:
             detail = "more events wait than can be taken now: send this again in a moment."
             return problems.problem(429, "too_many_requests", detail)
         self._room -= len(found)

@@ -19,7 +19,7 @@ class Which(BaseModel):
     """Which open dead letters: by their ids, or all of a task, or all."""
 
     ids: Annotated[list[UUID], Field(max_length=10_000)] = []
-    task: str | None = None
+    task: shapes.Text | None = None
     all: bool = False
 
 
@@ -36,7 +36,7 @@ class NewRequeue(Which):
 class Discard(Which):
     """Close dead letters for good."""
 
-    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    reason: shapes.Text
 
 
 def routes(oncue: Oncue) -> APIRouter:

@@ -6,7 +6,7 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from oncue.api import shapes
 from oncue.api.cursor import Cursor, Limit, page_of, read_cursor
@@ -20,7 +20,7 @@ DELIVERIES = 100
 class Cancel(BaseModel):
     """Why a run is cancelled."""
 
-    reason: Annotated[str, Field(min_length=1, max_length=500)] = "cancelled through the API"
+    reason: shapes.Text = "cancelled through the API"
 
 
 def routes(oncue: Oncue) -> APIRouter:

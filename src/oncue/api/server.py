@@ -53,10 +53,13 @@ class Server:
         return None
 
     async def drain(self) -> None:
-        """Stop, and return when the last request has its answer."""
+        """Stop, and return when the last request has its answer. When cut short, end them all."""
         self.stop()
         if self._serving is not None:
-            await self._serving
+            try:
+                await asyncio.wait([self._serving])
+            finally:
+                self._serving.cancel()
         self._socket.close()
 
 

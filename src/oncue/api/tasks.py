@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Header, Query, Response
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AwareDatetime, BaseModel
 
-from oncue.api import shapes
+from oncue.api import shapes, sound
 from oncue.app import Oncue
 from oncue.errors import TaskFileError
 from oncue.rules import times
@@ -16,7 +16,6 @@ from oncue.store import codec, tasks
 from oncue.taskfile import definition_from_json
 
 IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=200)]
-Reason = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
@@ -26,13 +25,13 @@ class Fire(BaseModel):
     """What to fire a task with; `key` is what makes asking twice safe, as the header `Idempotency-Key` does."""
 
     due_at: AwareDatetime | None = None
-    key: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+    key: shapes.Text | None = None
 
 
 class Pause(BaseModel):
     """Why a task is paused."""
 
-    reason: Reason
+    reason: shapes.Text
 
 
 def routes(oncue: Oncue) -> APIRouter:
@@ -77,6 +76,7 @@ def _add_writing(router: APIRouter, oncue: Oncue) -> None:
         name: str, definition: Annotated[dict[str, Any], Body()], response: Response
     ) -> shapes.AppliedShape:
         """Make a task as this definition says, in the form of a task file. The same again changes nothing."""
+        _check_sound(definition)
         if definition.get("name", name) != name:
             raise TaskFileError(f'the body names task "{definition["name"]}", the path "{name}": make them the same.')
         applied = (await oncue.apply([definition_from_json(name, definition, now=await oncue.now())], actor="api"))[0]
@@ -103,6 +103,13 @@ def _add_writing(router: APIRouter, oncue: Oncue) -> None:
         """Let a task's triggers work again."""
         await oncue.resume(name, actor="api")
         return await task_of(oncue, name)
+
+
+def _check_sound(definition: dict[str, Any]) -> None:
+    try:
+        sound.check(definition)
+    except sound.Unsound as error:
+        raise TaskFileError(str(error)) from None
 
 
 async def task_of(oncue: Oncue, name: str) -> shapes.TaskShape:

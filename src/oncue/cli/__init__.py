@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from oncue.cli import components, doctor, failures, ops, runs, tasks
+from oncue.cli.demo import demo
 from oncue.cli.next import next_
 from oncue.cli.session import remember
 
@@ -25,6 +26,7 @@ runs.add_to(app)
 failures.add_to(app)
 ops.add_to(app)
 doctor.add_to(app)
+app.command()(demo)
 
 
 @app.callback()

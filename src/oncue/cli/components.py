@@ -18,7 +18,7 @@ from oncue.app import ENGINE, Oncue
 from oncue.cli.output import say
 from oncue.cli.session import read_config, run
 from oncue.config import NO_FLAGS, Config, hidden
-from oncue.model import Definition
+from oncue.definition import Definition
 from oncue.observe.log import set_up_logging
 from oncue.taskfile import read_task_file
 
@@ -38,7 +38,7 @@ def up(file: TaskFile = None, listen: Listen = None) -> None:
 
     async def work() -> None:
         config = _start({"api.listen": listen})
-        definitions = read_task_file(file) if file else []
+        definitions = read_task_file(file, now=wall.now()) if file else []
         await carry(Oncue(config), ENGINE, create_app, listen=config.api.listen, definitions=definitions)
 
     run(work)
@@ -112,7 +112,7 @@ async def carry(
 
 def _start(flags: Mapping[str, Any] = NO_FLAGS) -> Config:
     config = read_config(flags)
-    set_up_logging(config.log.format, config.log.level, now=wall.now)
+    set_up_logging(config.log.format, config.log.level)
     return config
 
 

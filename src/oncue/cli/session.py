@@ -12,7 +12,6 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import typer
 
-from oncue import wall
 from oncue.app import Oncue
 from oncue.config import NO_FLAGS, Config, load_config
 from oncue.errors import ConfigError, NotFound, OncueError
@@ -52,15 +51,15 @@ def read_config(flags: Mapping[str, Any] = NO_FLAGS) -> Config:
 async def opened(*, may_create: bool = False) -> AsyncIterator[Oncue]:
     """Open the store of the configuration for one command, quietly. Raises ConfigError, NotFound, SchemaError."""
     config = read_config()
-    set_up_logging("text", "error", now=wall.now)
+    set_up_logging("text", "error")
     if not may_create:
-        _expect_store(config)
+        expect_store(config)
     # Runs that a command makes are left to dispatchers: it ends before their receivers answer.
     async with Oncue(replace(config, ingest=replace(config.ingest, in_flight=0))) as oncue:
         yield oncue
 
 
-def _expect_store(config: Config) -> None:
+def expect_store(config: Config) -> None:
     """A command that only looks makes no file in whatever folder it is called in."""
     scheme, _, rest = config.store.partition("://")
     path = Path(rest.removeprefix("/"))

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
-
 from oncue import crash
 from oncue.engine.handover import Handover, Tried, Work
 from oncue.errors import AdapterError, StoreUnavailable
@@ -26,12 +24,12 @@ from oncue.model import (
     RunState,
     Unreachable,
 )
+from oncue.observe.log import log
 from oncue.rules import binding, outcome, retry
 from oncue.store import deliveries, endings, runs
 from oncue.store.base import Store
 from oncue.store.deliveries import Settled
 
-log = structlog.get_logger("oncue")
 BREATH = timedelta(milliseconds=20)
 INTERRUPTED = "interrupted by a drain"
 
@@ -68,6 +66,7 @@ class Dispatcher:
         self._sending = 0
         self._errors: list[BaseException] = []
         self._is_draining = False
+        self._unreached: set[str] = set()
 
     async def step(self, now: datetime) -> datetime | None:
         """Claim what is ready and start on it; answer when more will be."""
@@ -156,6 +155,7 @@ class Dispatcher:
             tried = await self._handover.send(work, page.entities, ids=ids)
             if tried and all(isinstance(one.outcome, Unreachable) for one in tried):
                 return await self._not_reached(work.run, tried)
+            self._tell_reached(run)
             progress = self._handover.progress(work, page, tried)
             BEFORE_CHECKPOINT()
             now = self._now()
@@ -214,8 +214,15 @@ class Dispatcher:
         reason = answer.reason if isinstance(answer, Unreachable) else ""
         now = self._now()
         ready_at = retry.retry_at(retry.GIVE_BACK, run.fence, now=now, seed=str(run.uuid))
-        log.warning("target unreachable", task=run.task_name, run=str(run.uuid), reason=reason)
+        if run.task_name not in self._unreached:  # a line when it begins and one when it ends, not one a try
+            self._unreached.add(run.task_name)
+            log.warning("target unreachable", task=run.task_name, run=str(run.uuid), reason=reason)
         await self._give_back(run, ready_at, counted=False, reason=reason)
+
+    def _tell_reached(self, run: Run) -> None:
+        if run.task_name in self._unreached:
+            self._unreached.discard(run.task_name)
+            log.info("target reached again", task=run.task_name)
 
     async def _give_back(self, run: Run, ready_at: datetime, *, counted: bool, reason: str) -> None:
         await self._store.write(runs.give_back, run, ready_at=ready_at, counted=counted, reason=reason)

@@ -8,20 +8,19 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-import structlog
 from pydantic_core import to_json
 
 from oncue import crash
 from oncue.adapters.base import Broker
 from oncue.adapters.envelopes.trace import mark_requeue, read_address, read_requeue
 from oncue.adapters.registry import Adapters
+from oncue.definition import BrokerTarget
 from oncue.errors import AdapterError, NotFound, StoreUnavailable
-from oncue.model import Attempt, BrokerTarget, Confirmed, DeadLetter, DeadMessage, Message, NewDeadLetter, Requeue, Run
+from oncue.model import Attempt, Confirmed, DeadLetter, DeadMessage, Message, NewDeadLetter, Requeue, Run
+from oncue.observe.log import log
 from oncue.rules import identity, requeuing
 from oncue.store import failures, runs
 from oncue.store.base import Store
-
-log = structlog.get_logger("oncue")
 
 BEFORE_STORE = crash.point("failures.before_store")
 BEFORE_ACKNOWLEDGE = crash.point("failures.before_acknowledge")

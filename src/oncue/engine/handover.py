@@ -11,29 +11,24 @@ from uuid import UUID
 
 from oncue.adapters.envelopes.trace import retrace
 from oncue.adapters.registry import Adapters
+from oncue.definition import BrokerTarget, Definition, EventResolver, HttpTarget, NoResolver, SqlResolver
 from oncue.errors import AdapterError, ResolveError, TargetError, TriggerError
 from oncue.model import (
     Address,
     Attempt,
-    BrokerTarget,
     DeadLetter,
-    Definition,
     Delivery,
     Entity,
-    EventResolver,
-    HttpTarget,
     Json,
     Key,
     Message,
     NewDeadLetter,
     NewDelivery,
-    NoResolver,
     Outcome,
     Page,
     Refused,
     Run,
     RunId,
-    SqlResolver,
     Task,
     Unreachable,
 )
@@ -257,8 +252,8 @@ class Handover:
         )
 
     def _rejected(self, work: Work, key: Key, reason: str) -> NewDeadLetter:
-        message_id = identity.message_uuid(work.run.uuid, key)
-        tried = Tried(Entity(key, {}), message_id, None, Refused(reason, again=False))
+        entity = Entity(key, {})
+        tried = Tried(entity, self.ids(work, [entity])[key], None, Refused(reason, again=False))
         return self.letter(work, tried, (Attempt(self._now(), reason),))
 
     async def _read(self, work: Work, resolver: SqlResolver, cursor: str | None) -> Page:
@@ -313,8 +308,8 @@ class Handover:
             if isinstance(target, BrokerTarget):
                 return await self._adapters.broker(target.broker).publish(messages, target=target)
             return await self._adapters.receiver().send(messages, target=target)
-        except AdapterError as error:
-            return [Refused(str(error), again=False) for _ in messages]
+        except AdapterError as error:  # this process cannot make the adapter; another, or this one mended, may
+            return [Unreachable(str(error)) for _ in messages]
 
 
 def _hypothetical(task: Task, due_at: datetime, *, now: datetime) -> Run:

@@ -13,14 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import uuid4
 
-import structlog
-
 from oncue import wall
 from oncue.errors import StoreUnavailable
+from oncue.observe.log import log
 from oncue.store import schedules, watch
 from oncue.store.base import Store
-
-log = structlog.get_logger("oncue")
 
 LOOK = timedelta(seconds=1)
 SAMPLE = timedelta(seconds=10)
@@ -81,8 +78,9 @@ class Loop:
         try:
             await self._first_sample()
             self.ready.set()
-            beats = asyncio.create_task(self._beat(components))
-            helpers.append(beats)
+            told = asyncio.Event()
+            helpers.append(asyncio.create_task(self._beat(components, told)))
+            await told.wait()  # or the watch beside them would miss them at its first look
             workers = [asyncio.create_task(self._work(component)) for component in components]
             await self._stopping.wait()
             await self._drain(workers, components, drain)
@@ -162,7 +160,7 @@ class Loop:
     def _is_trusted(self) -> bool:
         return wall.monotonic() >= self._distrusted_until
 
-    async def _beat(self, components: Sequence[Component]) -> None:
+    async def _beat(self, components: Sequence[Component], told: asyncio.Event) -> None:
         host, pid, started_at = socket.gethostname(), os.getpid(), self.now()
         names = {uuid4().hex: component.name for component in components}
         try:
@@ -174,8 +172,10 @@ class Loop:
                         )
                     except StoreUnavailable:
                         break
+                told.set()
                 await asyncio.sleep(SAMPLE.total_seconds())
         finally:
+            told.set()
             async with asyncio.timeout(1):
                 for instance in names:
                     await self.store.write(watch.leave, instance)
@@ -201,4 +201,6 @@ class Loop:
             return False
         work.cancel()
         await asyncio.wait((work,), timeout=GIVE_BACK.total_seconds())
+        if work.done() and not work.cancelled():
+            work.exception()  # a gather that was cancelled keeps it as an exception, and complains if nobody looks
         return True

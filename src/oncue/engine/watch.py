@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-import structlog
-
+from oncue.observe.log import log
 from oncue.rules import health
 from oncue.store import watch
 from oncue.store.base import Store
 from oncue.store.watch import Figures
-
-log = structlog.get_logger("oncue")
 
 SILENT = timedelta(seconds=45)
 SWEEP = timedelta(minutes=1)

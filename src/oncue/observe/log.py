@@ -1,6 +1,6 @@
 """Log lines: one for each thing that ended, in fixed words with fields. Nothing of an entity's data is ever logged.
 
-Only executables set logging up; used as a library, Oncue leaves that to its host.
+They go to the standard library's logger "oncue". Only executables set logging up; a host has its own way.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import json
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Mapping, MutableMapping
-from datetime import datetime
+from collections.abc import Mapping, MutableMapping
+from datetime import UTC, datetime
 from typing import Any, Final, Literal, TextIO
 from urllib.parse import urlsplit
 
@@ -43,29 +43,31 @@ LINES: Final[Mapping[tuple[str, str], tuple[Level, str]]] = {
 SHOWN: Final = 500  # characters of a value
 QUIET: Final = frozenset({"dead_letter"})  # their reasons are the words of receivers, which may repeat data
 
-_log = structlog.get_logger("oncue")
 _Fields = MutableMapping[str, Any]
 
 
-def set_up_logging(
-    format: Format = "text", level: Level = "info", *, now: Callable[[], datetime], file: TextIO | None = None
-) -> None:
-    """Write log lines to `file` (standard error): ours, and warnings of the libraries below. `now` stamps them."""
+def _pass_on(_logger: Any, _name: str, fields: _Fields) -> tuple[tuple[str], dict[str, Any]]:
+    """Give a line to the standard library: the words with their fields as text, and the fields themselves beside it."""
+    words, error = str(fields.pop("event")), fields.pop("exc_info", None)
+    text = f"{words} {line(fields)}".rstrip()
+    return (text,), {"exc_info": error, "extra": {"words": words, "fields": dict(fields)}}
 
-    def stamp(_logger: Any, _name: str, fields: _Fields) -> _Fields:
-        moment = now()
-        fields["time"] = f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
-        return fields
 
+log: structlog.stdlib.BoundLogger = structlog.wrap_logger(
+    logging.getLogger("oncue"),
+    processors=[structlog.stdlib.filter_by_level, _pass_on],
+    wrapper_class=structlog.stdlib.BoundLogger,
+)
+
+
+def set_up_logging(format: Format = "text", level: Level = "info", *, file: TextIO | None = None) -> None:
+    """Write log lines to `file` (standard error): ours from `level` on, and warnings of the libraries below."""
+    handler = logging.StreamHandler(file or sys.stderr)
+    handler.setFormatter(_Json() if format == "json" else _Text())
     lowest = logging.getLevelNamesMapping()[level.upper()]
-    structlog.configure(
-        processors=[structlog.processors.add_log_level, stamp, _as_json if format == "json" else _as_text],
-        wrapper_class=structlog.make_filtering_bound_logger(lowest),
-        logger_factory=structlog.PrintLoggerFactory(file or sys.stderr),
-        cache_logger_on_first_use=False,
-    )
-    logging.root.handlers = [_OfLibraries(max(lowest, logging.WARNING))]
-    logging.root.setLevel(logging.WARNING)
+    logging.root.handlers = [handler]
+    logging.root.setLevel(max(lowest, logging.WARNING))
+    logging.getLogger("oncue").setLevel(lowest)
 
 
 def tell_changes(change: Change) -> None:
@@ -73,7 +75,7 @@ def tell_changes(change: Change) -> None:
     if (change.noun, change.state) not in LINES:
         return
     level, words = LINES[change.noun, change.state]
-    getattr(_log, level)(words, **_fields(change))
+    getattr(log, level)(words, **_fields(change))
 
 
 def line(fields: Mapping[str, Any]) -> str:
@@ -102,39 +104,38 @@ def _fields(change: Change) -> dict[str, Any]:
     return fields
 
 
-def _as_text(_logger: Any, _name: str, fields: _Fields) -> str:
-    moment, words, level = fields.pop("time"), fields.pop("event"), fields.pop("level")
-    trace = _trace(fields.pop("exc_info", None))
-    marked = {"level": level, **fields} if level in ("warning", "error", "critical") else fields
-    text = f"{moment[11:]} {escape(str(words))} {line(marked)}".rstrip()
-    return "\n    ".join([text, *(escape(row) for row in trace)])
-
-
-def _as_json(_logger: Any, _name: str, fields: _Fields) -> str:
-    if trace := _trace(fields.pop("exc_info", None)):
-        fields["exception"] = "\n".join(trace)
-    first = {"time": fields.pop("time"), "level": fields.pop("level"), "event": fields.pop("event")}
-    return json.dumps(first | dict(fields), default=str)
-
-
-def _trace(error: Any) -> list[str]:
-    if error is True:
-        error = sys.exc_info()[1]
-    if not isinstance(error, BaseException):
-        return []
-    return "".join(traceback.format_exception(error)).splitlines()
-
-
 def _text(value: Any) -> str:
     text = str(value)
     text = escape(text if len(text) <= SHOWN else text[:SHOWN] + "…")
     return json.dumps(text, ensure_ascii=False) if not text or any(char in text for char in ' "=') else text
 
 
-class _OfLibraries(logging.Handler):
-    """Passes on what libraries say through the standard library's logging."""
+class _Text(logging.Formatter):
+    """One line for people, and a failure's trace beneath it."""
 
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        logger = structlog.get_logger("oncue")
-        logger.log(max(record.levelno, logging.WARNING), record.getMessage(), logger=record.name, exc_info=error)
+    def format(self, record: logging.LogRecord) -> str:
+        level = "" if record.levelno < logging.WARNING else f" level={record.levelname.lower()}"
+        text = f"{_time(record)[11:]} {escape(record.getMessage())}{level}"
+        return "\n    ".join([text, *(escape(row) for row in _trace(record))])
+
+
+class _Json(logging.Formatter):
+    """One object for machines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        words = getattr(record, "words", None) or record.getMessage()
+        fields: dict[str, Any] = {"time": _time(record), "level": record.levelname.lower(), "event": words}
+        fields |= getattr(record, "fields", {"logger": record.name})
+        if trace := _trace(record):
+            fields["exception"] = "\n".join(trace)
+        return json.dumps(fields, default=str)
+
+
+def _time(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
+
+
+def _trace(record: logging.LogRecord) -> list[str]:
+    error = record.exc_info[1] if record.exc_info else None
+    return "".join(traceback.format_exception(error)).splitlines() if error else []

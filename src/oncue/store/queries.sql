@@ -157,7 +157,7 @@ where task_id = :task_id
   and {state in schedule.pause}
 
 -- name: resume_schedule
--- Served by the primary key.
+-- Served by the primary key or schedules_resting.
 update schedules
 set state = :state, reason = :reason, next_at = :next_at, last_due_at = :last_due_at, version = version + 1
 where task_id = :task_id
@@ -175,7 +175,7 @@ limit :limit
 
 -- name: advance_schedules
 -- Joined by primary key: the version is the token. Comparing next_at would join through schedules_due instead, and
--- schedules due at one instant would each visit all of them.
+-- schedules due at one instant would each visit all of them; `is true` hides that schedules_due fits the state.
 update schedules
 set version = schedules.version + 1,
     next_at = rows.next_at,
@@ -185,7 +185,7 @@ set version = schedules.version + 1,
 from {rows:task_id bigint, version bigint, next_at time, last_due_at time, state text, reason text}
 where schedules.task_id = rows.task_id
   and schedules.version = rows.version
-  and {schedules.state in schedule.fire}
+  and ({schedules.state in schedule.fire}) is true
 returning schedules.task_id
 
 -- name: insert_scheduled_runs
@@ -310,7 +310,7 @@ update runs
 set state = rows.state, reason = rows.reason, ended_at = rows.ended_at
 from {rows:id bigint, state text, reason text, ended_at time}
 where runs.id = rows.id
-  and {runs.state in run.skip}
+  and ({runs.state in run.skip}) is true
 
 -- name: ask_to_stop
 -- Served by the primary key.
@@ -438,14 +438,14 @@ where id = :id
   and {state in run.queue|wake|release}
 
 -- name: cancel_settling_run
--- Served by the primary key.
+-- Served by the primary key or runs_settling.
 update runs
 set state = {to:run.settling.cancel}, reason = :reason, ended_at = :now
 where id = :id
   and {state is run.settling}
 
 -- name: finish_settled
--- Served by the primary key.
+-- Served by the primary key or runs_settling.
 update runs
 set state = case when dead > 0 then {to:run.settling.part} else {to:run.settling.finish} end, ended_at = :now
 where id in {each:ids bigint}
@@ -557,7 +557,7 @@ returning id, run_id, message_id, key_json, data, requeue, state, reason, ready_
     created_at, ended_at
 
 -- name: settle_deliveries
--- Served by the primary key.
+-- Served by the primary key: `is true` hides from the planner that deliveries_ready would do, which may be long.
 update deliveries
 set state = rows.state,
     reason = rows.reason,
@@ -568,7 +568,7 @@ set state = rows.state,
 from {rows:id bigint, fence bigint, state text, reason text, ready_at time, attempts integer, errors text, ended_at time}
 where deliveries.id = rows.id
   and deliveries.fence = rows.fence
-  and {deliveries.state in delivery.confirm}
+  and ({deliveries.state in delivery.confirm}) is true
 returning deliveries.id
 
 -- name: count_settled
@@ -667,7 +667,7 @@ limit 100
 select id
 from dead_letters
 where uuid in {each:ids uuid}
-  and {state in dead_letter.requeue|release}
+  and ({state in dead_letter.requeue|release}) is true
 order by id
 {lock}
 
@@ -686,7 +686,7 @@ limit :limit
 update dead_letters
 set state = {to:dead_letter.open.requeue}, requeue_id = :requeue_id, requeued_at = null
 where id in {each:ids bigint}
-  and {state in dead_letter.requeue}
+  and ({state in dead_letter.requeue}) is true
 returning id
 
 -- name: discard_dead_letters
@@ -694,7 +694,7 @@ returning id
 update dead_letters
 set state = {to:dead_letter.open.discard}, ended_at = :now, ended_reason = :reason
 where id in {each:ids bigint}
-  and {state in dead_letter.requeue|release}
+  and ({state in dead_letter.requeue|release}) is true
 returning uuid
 
 -- name: settle_requeued
@@ -733,7 +733,7 @@ from requeues
 where id = :id
 
 -- name: list_requeues
--- Served by the primary key, backwards.
+-- By the primary key, backwards: the latest of a few.
 select *
 from requeues
 order by id desc
@@ -840,12 +840,12 @@ from components
 order by name, instance
 
 -- name: count_tasks
+-- All tasks, up to :limit of them.
 select count(*) as count
-from tasks
-where {state in task.remove}
+from (select name from tasks where {state in task.remove} limit :limit) as counted
 
 -- name: count_schedules
--- Served by schedules_due and schedules_resting; counted up to :limit.
+-- All schedules, up to :limit of each.
 select state, count(*) as count
 from (select state from schedules where {state in schedule.fire} limit :limit) as counted
 group by state
@@ -954,7 +954,7 @@ where id in (select id from audit where happened_at < :before order by happened_
 returning id
 
 -- name: delete_events
--- Served by events_received, and runs_event: a run that is kept can still be carried out, and told of.
+-- Served by runs_event, and by events_received or the primary key: a run that is kept can still be carried out, and told of.
 delete from events
 where id in (
     select id

@@ -63,7 +63,7 @@ def components() -> Steps[list[Component]]:
 
 def figures(*, now: datetime) -> Steps[Figures]:
     """Return counts and ages, each by an index; what is many is counted up to MOST."""
-    tasks = (yield ask("count_tasks"))[0]["count"]
+    tasks = (yield ask("count_tasks", limit=MOST))[0]["count"]
     schedules = {row["state"]: row["count"] for row in (yield ask("count_schedules", limit=MOST))}
     open_runs = {row["state"]: row["count"] for row in (yield ask("count_open_runs", limit=MOST))}
     deliveries = (yield ask("count_deliveries", limit=MOST))[0]["count"]

@@ -86,7 +86,7 @@ create table runs (
 ) {hot};
 create unique index runs_uuid on runs (uuid);
 create index runs_ready on runs (ready_at, id) where state in ('due', 'running');
-create index runs_queued on runs (task_id, due_at) where state = 'queued';
+create index runs_queued on runs (task_id, state, due_at) where state = 'queued';
 create index runs_settling on runs (id) where state = 'settling';
 create index runs_task on runs (task_id, id);
 create index runs_event on runs (event_id) where event_id is not null;

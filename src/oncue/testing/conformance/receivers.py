@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -10,14 +11,16 @@ from uuid import uuid4
 import pytest
 
 from oncue.adapters.base import Receiver
-from oncue.model import Confirmed, HttpTarget, Message, Refused, Unknown, Unreachable
+from oncue.definition import HttpTarget
+from oncue.model import Confirmed, Message, Refused, Unknown, Unreachable
 
 
 @dataclass(slots=True)
 class ReceiverRig:
     """A receiver under test, and the other side: `answer` says how it replies to a message's body.
 
-    Answers: an HTTP status, optionally with headers; "hang" for none in time; "cut" for a connection that ends.
+    Answers: an HTTP status, optionally with headers; "hang" for none in time; "cut" for a connection that ends;
+    "endless 200" for a status with a body that does not end, "stalled 200" for one that does not come.
     """
 
     receiver: Receiver
@@ -101,6 +104,55 @@ class ReceiverConformance:
 
         assert isinstance(outcome, Unknown)
 
+    @pytest.mark.parametrize("way", ["endless", "stalled"])
+    @pytest.mark.parametrize(("status", "kind"), [(200, Confirmed), (500, Refused)])
+    async def test_a_status_counts_whatever_its_body_does(
+        self, rig: ReceiverRig, way: str, status: int, kind: type[object]
+    ) -> None:
+        rig.answer = lambda _: f"{way} {status}"
+
+        (outcome,) = await rig.receiver.send([make_message()], target=self.target(rig))
+
+        assert isinstance(outcome, kind)
+
+    async def test_a_reason_is_short_and_holds_no_control_characters(self, rig: ReceiverRig) -> None:
+        rig.answer = lambda _: (400, {"X-Body": "no\x1b[2Jway" + "y" * 1_000})
+
+        (outcome,) = await rig.receiver.send([make_message()], target=self.target(rig))
+
+        assert isinstance(outcome, Refused)
+        assert outcome.reason.startswith("HTTP 400: no")
+        assert outcome.reason.isprintable()
+        assert len(outcome.reason) < 250
+
+    @pytest.mark.parametrize("headers", [{"X-Team": "a\r\nX-Evil: b"}, {"X y": "1"}, {"X-Team": "\0"}])
+    async def test_a_header_that_cannot_be_sent_is_refused_for_good(
+        self, rig: ReceiverRig, headers: dict[str, str]
+    ) -> None:
+        (outcome,) = await rig.receiver.send([make_message()], target=self.target(rig, headers=headers))
+
+        assert isinstance(outcome, Refused)
+        assert not outcome.again
+        assert repr(next(iter(headers))) in outcome.reason
+        assert rig.got == []
+
+    async def test_a_targets_header_wins_over_a_messages_own(self, rig: ReceiverRig) -> None:
+        target = self.target(rig, headers={"content-type": "application/vnd.shop+json", "Oncue-Key": "2"})
+
+        await rig.receiver.send([make_message()], target=target)
+
+        _, headers = rig.got[0]
+        assert (headers["content-type"], headers["oncue-key"]) == ("application/vnd.shop+json", "2")
+
+    @pytest.mark.parametrize("scheme", ["http", "nothing"])
+    async def test_no_reason_shows_the_secrets_of_a_url(self, rig: ReceiverRig, scheme: str) -> None:
+        url = f"{scheme}://zoe:secret-word@127.0.0.1:{rig.nobody}/hook?token=secret-word"
+
+        (outcome,) = await rig.receiver.send([make_message()], target=self.target(rig, url=url))
+
+        assert isinstance(outcome, Unreachable | Refused)
+        assert "secret-word" not in outcome.reason
+
     @pytest.mark.parametrize("url", ["http://127.0.0.1:{nobody}/", "http://nobody.invalid/"])
     async def test_nobody_there_is_unreachable(self, rig: ReceiverRig, url: str) -> None:
         target = self.target(rig, url=url.format(nobody=rig.nobody))
@@ -109,12 +161,21 @@ class ReceiverConformance:
 
         assert isinstance(outcome, Unreachable)
 
-    async def test_something_that_is_no_url_is_refused_for_good(self, rig: ReceiverRig) -> None:
-        (outcome,) = await rig.receiver.send([make_message()], target=self.target(rig, url="not a url"))
+    @pytest.mark.parametrize("url", ["not a url", "ftp://shop.example/", "http://a..b/", "http://[::/", "http://"])
+    async def test_something_that_is_no_url_is_refused_for_good(self, rig: ReceiverRig, url: str) -> None:
+        (outcome,) = await rig.receiver.send([make_message()], target=self.target(rig, url=url))
 
-        assert outcome == Refused(outcome.reason, again=False)  # type: ignore[union-attr]
+        assert isinstance(outcome, Refused)
+        assert not outcome.again
 
     async def test_no_more_are_in_flight_than_the_target_allows(self, rig: ReceiverRig) -> None:
         await rig.receiver.send([make_message() for _ in range(12)], target=self.target(rig, concurrency=3))
+
+        assert rig.most_at_once <= 3
+
+    async def test_sends_beside_each_other_share_what_the_target_allows(self, rig: ReceiverRig) -> None:
+        target = self.target(rig, concurrency=3)
+
+        await asyncio.gather(*(rig.receiver.send([make_message() for _ in range(6)], target=target) for _ in range(4)))
 
         assert rig.most_at_once <= 3

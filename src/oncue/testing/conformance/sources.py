@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from oncue.adapters.base import Source
+from oncue.adapters.resolvers.sql import LONGEST_KEY
 from oncue.errors import ResolveError
+from oncue.model import Key
 
 PARAMETERS: dict[str, Any] = {
     "due_at": datetime(2026, 3, 28, 7, tzinfo=UTC),
@@ -97,12 +99,65 @@ class SourceConformance:
             await rig.source.page("select 1 as key where :tomorrow = 1", PARAMETERS, cursor=None, limit=1)
 
     async def test_a_query_without_a_key_column_says_what_to_write(self, rig: SourceRig) -> None:
-        with pytest.raises(ResolveError, match="key"):
+        with pytest.raises(ResolveError, match="select id as key"):
             await rig.source.page("select 1 as id", PARAMETERS, cursor=None, limit=1)
 
     async def test_a_key_that_is_null_is_refused(self, rig: SourceRig) -> None:
         with pytest.raises(ResolveError, match="not null"):
             await rig.source.page("select cast(null as integer) as key", PARAMETERS, cursor=None, limit=1)
+
+    async def test_a_key_that_is_null_is_refused_wherever_it_would_stand(self, trials: SourceRig) -> None:
+        query = "select case when id > 6 then null else id end as key from trial"
+
+        with pytest.raises(ResolveError, match="not null"):
+            await trials.source.page(query, PARAMETERS, cursor=None, limit=3)
+
+    async def test_a_key_that_cannot_be_stored_is_rejected_and_its_neighbours_stay(self, rig: SourceRig) -> None:
+        await rig.run("create table member (name text)")
+        await rig.run(f"insert into member values ('ann'), ('b{'o' * 5_000}a'), ('b{'o' * 5_000}b'), ('zoe')")
+
+        page = await rig.source.page("select name as key from member", PARAMETERS, cursor=None, limit=10)
+
+        assert [entity.key for entity in page.entities] == ["ann", "zoe"]
+        assert [len(str(key)) for key, _ in page.rejected] == [LONGEST_KEY] * 2
+
+    async def test_an_empty_query_is_refused(self, rig: SourceRig) -> None:
+        with pytest.raises(ResolveError, match="empty"):
+            await rig.source.page(" ; -- nothing", PARAMETERS, cursor=None, limit=1)
+
+    async def test_a_semicolon_and_a_comment_may_end_a_query(self, rig: SourceRig) -> None:
+        page = await rig.source.page("select 1 as key; -- that is all; :really", PARAMETERS, cursor=None, limit=2)
+
+        assert [entity.key for entity in page.entities] == [1]
+
+    async def test_a_key_that_no_row_can_have_finds_nobody(self, trials: SourceRig) -> None:
+        keys: list[Key] = ["nobody", "4_2", " 5", 10**30, "1" * 40]
+
+        assert await trials.source.ask(TRIALS, PARAMETERS, keys=keys) == []
+
+    async def test_a_row_that_has_grown_too_large_still_qualifies(self, trials: SourceRig) -> None:
+        await trials.run(f"update trial set email = '{'x' * 300_000}' where id = 3")
+
+        assert [entity.key for entity in await trials.source.ask(TRIALS, PARAMETERS, keys=[3])] == [3]
+
+    async def test_an_events_text_is_compared_as_the_column_wants_it(self, trials: SourceRig) -> None:
+        query = "select id as key from trial where ends_on = :event_day and id <= :event_most"
+        parameters = {**PARAMETERS, "event_day": "2026-03-31", "event_most": 2}
+
+        page = await trials.source.page(query, parameters, cursor=None, limit=10)
+
+        assert [entity.key for entity in page.entities] == [1, 2]
+
+    @pytest.mark.parametrize(("column", "value"), [("id", 10**30), ("email", "lone \ud800 surrogate")])
+    async def test_a_value_that_cannot_be_bound_is_named_and_not_shown(
+        self, trials: SourceRig, column: str, value: object
+    ) -> None:
+        query = f"select id as key from trial where {column} = :event_word"
+
+        with pytest.raises(ResolveError, match=":event_word") as raised:
+            await trials.source.page(query, {**PARAMETERS, "event_word": value}, cursor=None, limit=10)
+
+        assert str(value) not in str(raised.value)
 
     async def test_two_statements_are_refused(self, rig: SourceRig) -> None:
         with pytest.raises(ResolveError, match="more than one statement"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from oncue.definition import Misfire
 from oncue.errors import Conflict, NotFound
-from oncue.model import Misfire
 from oncue.rules import firing
 from oncue.store import runs, schedules, tasks, watch
 from oncue.store.base import Store
