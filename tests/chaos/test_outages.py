@@ -10,7 +10,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from oncue.model import Retry
+from oncue.definition import Retry
 from oncue.testing.until import until
 from tests.chaos import rabbit
 from tests.chaos.conftest import MakeTeam
