@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -60,18 +60,22 @@ class RabbitWorker:
     def consume(self) -> None:
         """Work until told to stop; connect again after a loss."""
         while not self._over.is_set():
-            try:
+            with contextlib.suppress(AMQPError, OSError):
                 connection = pika.BlockingConnection(pika.URLParameters(self._url))
-                channel = connection.channel()
-                channel.basic_qos(prefetch_count=50)
-                for method, properties, body in channel.consume(self._queue, inactivity_timeout=0.1):
-                    if self._over.is_set():
-                        break
-                    if method is not None:
-                        self._take(channel, method, properties, body)
-                connection.close()
-            except (AMQPError, OSError):
-                self._over.wait(0.2)
+                try:
+                    self._consume(connection.channel())
+                finally:
+                    if connection.is_open:
+                        connection.close()
+            self._over.wait(0.2)
+
+    def _consume(self, channel: Any) -> None:
+        channel.basic_qos(prefetch_count=50)
+        for method, properties, body in channel.consume(self._queue, inactivity_timeout=0.1):
+            if self._over.is_set():
+                return
+            if method is not None:
+                self._take(channel, method, properties, body)
 
     def stop(self) -> None:
         self._over.set()
@@ -102,7 +106,7 @@ class RabbitWorker:
             channel.basic_nack(method.delivery_tag, requeue=False)
 
 
-@contextmanager
+@contextlib.contextmanager
 def working(url: str, queue: str, *, rejects: Callable[[str], bool]) -> Iterator[RabbitWorker]:
     """Run a worker on a thread of its own."""
     worker = RabbitWorker(url, queue, rejects=rejects)

@@ -42,6 +42,8 @@ async def neighbours(team: Team) -> AsyncIterator[None]:
     await until(is_on_time)
     yield
     await until(is_on_time)
+    await team.pause()
+    await team.settled()
     process.terminate()
     assert await process.wait() == 0, process.output
     assert "Traceback" not in process.output

@@ -74,7 +74,7 @@ async def test_two_of_each_some_killed_at_random_break_no_promise(
                 await team.settled()
         await leave(*(process for (name, _), process in running.items() if name != "clock"))
         facts = await team.check(worker.received)
-        rabbit.delete(amqp_url, queue, f"{queue}.dead")
+    rabbit.delete(amqp_url, queue, f"{queue}.dead")
 
     skipped = [run for run in facts.runs if run["state"] == "skipped" and facts.task_name(run["task_id"]) == "slow"]
     assert skipped, "a task that takes longer than a second is skipped now and then"
@@ -116,7 +116,7 @@ async def test_a_dispatcher_that_was_frozen_for_three_leases_writes_nothing_late
     facts = await team.check()
 
     assert next(run for run in facts.runs if run["id"] == held) == before
-    assert before["fence"] == 2
+    assert before["fence"] >= 2
 
 
 async def test_each_component_drains_under_load_and_another_goes_on(make_team: MakeTeam, postgres_url: str) -> None:
