@@ -80,6 +80,12 @@ def test_what_only_begins_is_not_told(lines: io.StringIO, change: Change) -> Non
     assert lines.getvalue() == ""
 
 
+def test_a_dead_letter_for_what_is_no_url_is_told_all_the_same(lines: io.StringIO) -> None:
+    log.tell_changes(Change("dead_letter", "8f3", "open", None, {"task": "remind", "queue": "http://[::1/hooks"}))
+
+    assert "dead letter opened task=remind dead_letter=8f3" in lines.getvalue()
+
+
 def test_a_failure_keeps_its_trace_beneath_its_line(lines: io.StringIO) -> None:
     log.log.error("component failed", component="clock", exc_info=ValueError("no\x1b way"))
 

@@ -94,7 +94,7 @@ def _fields(change: Change) -> dict[str, Any]:
     if "task" in facts:
         fields["task"] = facts.pop("task")
     if "://" in str(facts.get("queue")):
-        facts["queue"] = urlsplit(facts["queue"]).hostname  # a receiver's URL may hold a secret
+        facts["queue"] = _host(facts["queue"])  # a receiver's URL may hold a secret
     fields[change.noun] = change.name
     if (late := facts.pop("late", None)) is not None:
         fields["late"] = f"{late:.1f}s"
@@ -102,6 +102,13 @@ def _fields(change: Change) -> dict[str, Any]:
     if change.reason and change.noun not in QUIET:
         fields["reason"] = change.reason
     return fields
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:  # it was never a URL, and telling of it must go on
+        return None
 
 
 def _text(value: Any) -> str:
