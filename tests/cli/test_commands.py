@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -143,6 +146,10 @@ def test_data_that_is_no_json_is_one_sentence(applied: Folder, data: str) -> Non
         (("runs", "--task", "nobody"), 1, 'no task "nobody"'),
         (("runs", NOBODYS), 1, "no run"),
         (("runs", "nonsense"), 2, "UUID"),
+        (("runs", "--state", "sleeping"), 2, "'due'"),
+        (("failures", "list", "--state", "sleeping"), 2, "'open'"),
+        (("up", "--listen", "nonsense"), 78, '--listen: "nonsense" is not a host and a port'),
+        (("demo", "--folder", "tasks.toml"), 78, "tasks.toml cannot be made: File exists. Name another folder"),
         (("why", "remind", "--at", "noon"), 2, "noon"),
         (("failures", "show", NOBODYS), 1, "no dead letter"),
         (("failures", "requeue"), 1, "say which"),
@@ -194,6 +201,55 @@ def test_the_doctor_says_what_is_missing_and_how_to_mend_it(applied: Folder) -> 
     assert "start one with `oncue clock`" in result.stdout
     assert not shape["well"]
     assert {"check": "source shop", "status": "well", "text": "it answers"} in shape["checks"]
+
+
+def test_the_doctor_makes_no_store_where_there_is_none(folder: Folder) -> None:
+    result = folder.run("doctor", exit_code=1)
+
+    assert "no store at" in result.stdout
+    assert not list(folder.path.glob("oncue.db*"))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda file: file.write_bytes(b"no database " * 400), "not a database. Name another store"),
+        (lambda file: file.mkdir(), "Its folder must be there"),
+        (lambda file: make_strange(file), "the tables of another program"),
+    ],
+    ids=["garbage", "folder", "others"],
+)
+@pytest.mark.parametrize("command", ["tasks", "doctor", "migrate", "up"])
+def test_a_file_that_is_no_store_is_told_with_a_remedy(
+    folder: Folder, make: Callable[[Path], object], said: str, command: str
+) -> None:
+    make(folder.path / "oncue.db")
+
+    result = folder.run(command, exit_code=1)
+
+    assert "Traceback" not in result.output
+    assert said in result.output or (command == "doctor" and "`oncue migrate`" in result.output)
+
+
+def make_strange(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("create table tasks (id)")
+
+
+def test_why_says_what_a_run_that_is_to_be_tried_again_waits_for(applied: Folder) -> None:
+    applied.run("fire", "remind")
+    with closing(sqlite3.connect(applied.path / "oncue.db")) as connection, connection:
+        connection.execute("update runs set reason = 'the worker cannot be reached'")
+
+    assert "waits to be tried again: the worker cannot be reached" in applied.run("why", "remind").stdout
+
+
+def test_a_list_that_is_cut_says_so(applied: Folder) -> None:
+    for _ in range(3):
+        applied.run("fire", "remind")
+
+    assert "There are more" in applied.run("runs", "--limit", "2").stdout
+    assert "There are more" not in applied.run("runs", "--limit", "3").stdout
 
 
 def test_the_doctor_names_the_repair_of_a_clock_that_ran_ahead(folder: Folder) -> None:

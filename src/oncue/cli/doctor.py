@@ -13,9 +13,9 @@ from oncue import wall
 from oncue.api.shapes import Shape
 from oncue.app import Oncue
 from oncue.cli.output import AsJson, print_json, say, show_seconds
-from oncue.cli.session import read_config, run
+from oncue.cli.session import expect_store, read_config, run
 from oncue.config import hidden
-from oncue.errors import AdapterError, ConfigError, SchemaError, StoreUnavailable
+from oncue.errors import AdapterError, ConfigError, NotFound, SchemaError, StoreUnavailable
 from oncue.model import BrokerTarget
 from oncue.observe.log import set_up_logging
 from oncue.store import schedules
@@ -55,7 +55,15 @@ def doctor(
 
     async def work() -> list[Check]:
         set_up_logging("text", "error")
-        oncue = Oncue(read_config())
+        config = read_config()
+        try:
+            expect_store(config)
+        except NotFound as error:
+            return [
+                Check(check="configuration", status="well", text="it can be read"),
+                Check(check="store", status="wrong", text=str(error)),
+            ]
+        oncue = Oncue(config)
         try:
             if reset_clock:
                 await oncue.store.write(schedules.reset_clock, wall.now())
