@@ -6,7 +6,6 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel
 
 from oncue.api import shapes
 from oncue.api.cursor import Cursor, Limit, page_of, read_cursor
@@ -17,7 +16,7 @@ from oncue.store import runs, tasks
 DELIVERIES = 100
 
 
-class Cancel(BaseModel):
+class Cancel(shapes.Body):
     """Why a run is cancelled."""
 
     reason: shapes.Text = "cancelled through the API"
