@@ -131,6 +131,7 @@ class PostgresDatabase:
 
         try:
             await connection.add_listener(CHANNEL, hear)
+            connection.add_termination_listener(lambda _connection: self._to_say.set())
             heard("*", None)
             while True:
                 echoed.clear()
@@ -144,7 +145,7 @@ class PostgresDatabase:
             connection.terminate()
 
     async def _speak(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
-        """Say what there is to say, until it is time for the next echo."""
+        """Say what there is to say, until it is time for the next echo, or the connection is lost."""
         is_over = False
 
         def ring() -> None:
@@ -154,7 +155,7 @@ class PostgresDatabase:
 
         bell = asyncio.get_running_loop().call_later(ECHO_SECONDS, ring)
         try:
-            while not is_over:
+            while not is_over and not connection.is_closed():
                 await self._to_say.wait()
                 await self._say(connection)
         finally:
