@@ -152,6 +152,8 @@ def test_data_that_is_no_json_is_one_sentence(applied: Folder, data: str) -> Non
         (("--store", "mysql://host/name", "tasks"), 78, "mysql"),
         (("--store", "sqlite:///elsewhere.db", "tasks"), 1, "no store at"),
         (("--config", "absent.toml", "tasks"), 78, "absent.toml"),
+        (("--store", "sqlite:///elsewhere.db", "doctor"), 1, ""),
+        (("--store", "sqlite:///tasks.toml", "tasks"), 78, "file is not a database"),
         (("explode",), 2, "explode"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oncue.model import CatchUp, Firing, LedgerEntry, Misfire, PlannedRun, Schedule, TaskId
+from oncue.definition import CatchUp, Misfire
+from oncue.model import Firing, LedgerEntry, PlannedRun, Schedule, TaskId
 from oncue.rules import firing, times
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

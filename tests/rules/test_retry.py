@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oncue.model import Retry
+from oncue.definition import Retry
 from oncue.rules import retry
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

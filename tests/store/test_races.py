@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from oncue.definition import Misfire
 from oncue.errors import Conflict, NotFound
-from oncue.model import Misfire
 from oncue.store import tasks, watch
 from oncue.store.base import Store
 from oncue.testing.factories import (

@@ -18,7 +18,7 @@ from oncue.app import ENGINE, Oncue
 from oncue.cli.output import say
 from oncue.cli.session import read_config, run
 from oncue.config import NO_FLAGS, Config, hidden
-from oncue.model import Definition
+from oncue.definition import Definition
 from oncue.observe.log import set_up_logging
 from oncue.taskfile import read_task_file
 

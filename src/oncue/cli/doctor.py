@@ -13,10 +13,10 @@ from oncue import wall
 from oncue.api.shapes import Shape
 from oncue.app import Oncue
 from oncue.cli.output import AsJson, print_json, say, show_seconds
-from oncue.cli.session import read_config, run
+from oncue.cli.session import expect_store, read_config, run
 from oncue.config import hidden
-from oncue.errors import AdapterError, ConfigError, SchemaError, StoreUnavailable
-from oncue.model import BrokerTarget
+from oncue.definition import BrokerTarget
+from oncue.errors import AdapterError, ConfigError, NotFound, SchemaError, StoreUnavailable
 from oncue.observe.log import set_up_logging
 from oncue.store import schedules
 
@@ -78,8 +78,9 @@ def doctor(
 async def _look(oncue: Oncue) -> AsyncIterator[Check]:
     yield Check(check="configuration", status="well", text="it can be read")
     try:
+        expect_store(oncue.config)
         await oncue.store.database.migrate(only_check=True)
-    except (StoreUnavailable, SchemaError) as error:
+    except (NotFound, StoreUnavailable, SchemaError) as error:
         yield Check(check="store", status="wrong", text=str(error))
         return
     yield Check(check="store", status="well", text=f"{hidden(oncue.config.store)} is reachable, its schema up to date")

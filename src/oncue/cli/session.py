@@ -53,13 +53,13 @@ async def opened(*, may_create: bool = False) -> AsyncIterator[Oncue]:
     config = read_config()
     set_up_logging("text", "error")
     if not may_create:
-        _expect_store(config)
+        expect_store(config)
     # Runs that a command makes are left to dispatchers: it ends before their receivers answer.
     async with Oncue(replace(config, ingest=replace(config.ingest, in_flight=0))) as oncue:
         yield oncue
 
 
-def _expect_store(config: Config) -> None:
+def expect_store(config: Config) -> None:
     """A command that only looks makes no file in whatever folder it is called in."""
     scheme, _, rest = config.store.partition("://")
     path = Path(rest.removeprefix("/"))

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, assert_never
 
-from oncue.model import Firing, LedgerEntry, Misfire, Overlap, PlannedRun, Schedule, Verdict
+from oncue.definition import Misfire, Overlap
+from oncue.model import Firing, LedgerEntry, PlannedRun, Schedule, Verdict
 from oncue.rules import times
 
 RUNS_AT_ONCE = 100

@@ -130,8 +130,8 @@ class PostgresDatabase:
             return None
 
         try:
+            connection.add_termination_listener(lambda _: self._to_say.set())
             await connection.add_listener(CHANNEL, hear)
-            connection.add_termination_listener(lambda _connection: self._to_say.set())
             heard("*", None)
             while True:
                 echoed.clear()
@@ -145,7 +145,7 @@ class PostgresDatabase:
             connection.terminate()
 
     async def _speak(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
-        """Say what there is to say, until it is time for the next echo, or the connection is lost."""
+        """Say what there is to say, until it is time for the next echo, or the connection is gone."""
         is_over = False
 
         def ring() -> None:
@@ -209,7 +209,7 @@ class PostgresDatabase:
             if self._pool is None:
                 self._pool = await asyncpg.create_pool(
                     self._url,
-                    min_size=1,
+                    min_size=0,  # asyncpg keeps up a floor by itself, and logs each try with a traceback
                     max_size=self._connections,
                     timeout=5,
                     command_timeout=15,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from oncue.model import Misfire
+from oncue.definition import Misfire
 from oncue.rules import firing
 from oncue.store import schedules, tasks, watch
 from oncue.store.base import Store

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from oncue.definition import Misfire
 from oncue.errors import Conflict, NotFound
-from oncue.model import Misfire
 from oncue.rules import firing
 from oncue.store import runs, schedules, tasks, watch
 from oncue.store.base import Store
