@@ -179,7 +179,7 @@ class Dispatcher:
         return None
 
     async def _next_page(self, work: Work, cursor: str | None) -> Work | None:
-        run = replace(work.run, cursor=cursor, attempts=0)
+        run = replace(work.run, cursor=cursor, attempts=1)
         if self._is_draining:
             await self._give_back(run, self._now(), counted=False, reason=INTERRUPTED)
             return None
