@@ -132,7 +132,8 @@ async def with_oncue(url: str, messages: int, page: int) -> float:
     import pika
 
     from oncue.adapters.brokers.amqp import AmqpBroker
-    from oncue.model import BrokerTarget, Confirmed, Message
+    from oncue.definition import BrokerTarget
+    from oncue.model import Confirmed, Message
 
     def team(work: Callable[[Any], object]) -> None:
         connection = pika.BlockingConnection(pika.URLParameters(url))

@@ -17,9 +17,10 @@ from uuid import uuid4
 
 import asyncpg
 
+from oncue.definition import Misfire
 from oncue.engine.clock import Clock
 from oncue.engine.loop import Loop
-from oncue.model import Misfire, Timing
+from oncue.model import Timing
 from oncue.store import codec
 from oncue.store.base import Store
 from oncue.store.postgres import PostgresDatabase

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from oncue.model import (
+from oncue.definition import (
     BrokerTarget,
     Definition,
     EventResolver,

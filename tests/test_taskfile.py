@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oncue.config import BrokerConfig, Config, SourceConfig
-from oncue.errors import TaskFileError
-from oncue.model import (
+from oncue.definition import (
     BrokerTarget,
     Definition,
     EventResolver,
@@ -26,6 +25,7 @@ from oncue.model import (
     SqlResolver,
     Subscription,
 )
+from oncue.errors import TaskFileError
 from oncue.taskfile import (
     check_references,
     definition_from_json,

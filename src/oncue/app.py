@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 from oncue import wall
 from oncue.adapters.registry import Adapters
 from oncue.config import Config
+from oncue.definition import Definition
 from oncue.engine.clock import Clock
 from oncue.engine.dispatcher import Dispatcher, Limits
 from oncue.engine.failures import Failures
@@ -20,7 +21,7 @@ from oncue.engine.ingest import Ingest
 from oncue.engine.loop import Component, Loop
 from oncue.engine.watch import Watch, examine
 from oncue.errors import ConfigError, Conflict
-from oncue.model import Definition, Event, Requeue, RequeueState, Task
+from oncue.model import Event, Requeue, RequeueState, Task
 from oncue.observe.log import tell_changes
 from oncue.observe.metrics import Metrics
 from oncue.rules import states

@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NewType
 from uuid import UUID
 
+from oncue.definition import Definition, Misfire, Overlap
+
 TaskId = NewType("TaskId", int)
 RunId = NewType("RunId", int)
 DeliveryId = NewType("DeliveryId", int)
@@ -28,106 +30,7 @@ RunState = Literal[
 DeliveryState = Literal["waiting", "sending", "delivered", "dead", "expired", "cancelled", "unqualified"]
 DeadLetterState = Literal["open", "requeuing", "recovered", "discarded", "quarantined"]
 RequeueState = Literal["canary", "running", "paused", "done", "stopped", "cancelled"]
-Overlap = Literal["allow", "skip", "queue", "replace"]
-CatchUp = Literal["none", "latest", "all"]
 Verdict = Literal["coalesced", "missed", "paused", "finished", "stopped", "removed"]
-
-
-# --- What a user writes -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """Starts a task when an event of type `event` comes in whose attributes fit `match` (an event pattern)."""
-
-    event: str
-    match: Json = field(default_factory=dict)
-    do: Literal["fire"] = "fire"
-    all: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SqlResolver:
-    """Reads entities by a query that yields `key` and any other columns, from a source named in the configuration."""
-
-    sql: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class EventResolver:
-    """Takes the event itself as the one entity: its key is the event's subject, else its id; its data the event's."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoResolver:
-    """Concerns nobody in particular: one message a run, with an empty key."""
-
-
-Resolver = SqlResolver | EventResolver | NoResolver
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerTarget:
-    """Hands entities to a queue. An empty `exchange` is the broker's default; `task` is the worker's name for it."""
-
-    broker: str
-    queue: str
-    exchange: str = ""
-    envelope: str = "json"
-    task: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HttpTarget:
-    """Posts entities to a URL that answers. `concurrency` is both the page size and the requests in flight."""
-
-    url: str
-    timeout: timedelta = timedelta(seconds=10)
-    concurrency: int = 20
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-Target = BrokerTarget | HttpTarget
-
-
-@dataclass(frozen=True, slots=True)
-class Misfire:
-    """What becomes of due times that were not fired within `grace`; none older than `max_age` is caught up."""
-
-    grace: timedelta = timedelta(minutes=1)
-    catch_up: CatchUp = "latest"
-    max_age: timedelta = timedelta(days=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """How often, and how far apart, a run or a delivery is tried before it is a dead letter."""
-
-    attempts: int = 5
-    backoff: Literal["exponential", "fixed"] = "exponential"
-    first: timedelta = timedelta(seconds=2)
-    cap: timedelta = timedelta(minutes=5)
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """All that a task file says of one task. `schedule` is the trigger as written, read by `rules.times`."""
-
-    name: str
-    target: Target
-    description: str = ""
-    schedule: Json | None = None
-    on: tuple[Subscription, ...] = ()
-    resolve: Resolver = NoResolver()
-    misfire: Misfire = Misfire()
-    overlap: Overlap = "skip"
-    expires: timedelta | None = None
-    retry: Retry = Retry()
-    renamed_from: str | None = None
-
-
-# --- What the store holds -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from oncue.config import Config
-from oncue.errors import TaskFileError, TriggerError
-from oncue.model import (
+from oncue.definition import (
     BrokerTarget,
     Definition,
     EventResolver,
     HttpTarget,
-    Json,
     NoResolver,
     Resolver,
     Retry,
@@ -27,6 +25,8 @@ from oncue.model import (
     Subscription,
     Target,
 )
+from oncue.errors import TaskFileError, TriggerError
+from oncue.model import Json
 from oncue.rules import address, matching, shape, times
 from oncue.rules.durations import write_duration
 from oncue.rules.place import Place, line_of, read_toml

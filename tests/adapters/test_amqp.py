@@ -14,8 +14,9 @@ pytest.register_assert_rewrite("oncue.testing.conformance")
 from oncue.adapters.brokers.amqp import AmqpBroker, without_deaths  # noqa: E402
 from oncue.adapters.brokers.amqp_connection import read_url  # noqa: E402
 from oncue.adapters.brokers.amqp_fields import Death, read_death, to_amqp, to_plain  # noqa: E402
+from oncue.definition import BrokerTarget  # noqa: E402
 from oncue.errors import AdapterError, ConfigError  # noqa: E402
-from oncue.model import BrokerTarget, Confirmed, Message, Refused, Unknown, Unreachable  # noqa: E402
+from oncue.model import Confirmed, Message, Refused, Unknown, Unreachable  # noqa: E402
 from oncue.testing.conformance.brokers import BrokerConformance, consume, make_message  # noqa: E402
 from oncue.testing.until import until  # noqa: E402
 

@@ -23,8 +23,9 @@ from oncue.adapters.brokers.amqp import AmqpBroker  # noqa: E402
 from oncue.adapters.envelopes.celery import CeleryEnvelope  # noqa: E402
 from oncue.adapters.envelopes.json import JsonEnvelope  # noqa: E402
 from oncue.adapters.envelopes.trace import read_address, trace_of  # noqa: E402
+from oncue.definition import BrokerTarget, HttpTarget  # noqa: E402
 from oncue.errors import TargetError  # noqa: E402
-from oncue.model import BrokerTarget, Confirmed, Entity, HttpTarget, Json, Message  # noqa: E402
+from oncue.model import Confirmed, Entity, Json, Message  # noqa: E402
 from oncue.testing.conformance.envelopes import BrokerEnvelopeConformance, EnvelopeConformance, make_address  # noqa: E402
 from oncue.testing.until import until  # noqa: E402
 

@@ -12,8 +12,9 @@ import pytest
 from oncue.adapters import registry
 from oncue.adapters.registry import Adapters
 from oncue.config import BrokerConfig, Config, DispatcherConfig, SourceConfig
+from oncue.definition import HttpTarget
 from oncue.errors import ResolveError, TargetError
-from oncue.model import HttpTarget, Unreachable
+from oncue.model import Unreachable
 from oncue.testing.conformance.receivers import make_message
 
 pytestmark = pytest.mark.anyio

@@ -227,7 +227,7 @@ def schedules_are_consistent(facts: Facts) -> Iterator[str]:
 
 
 def attempts_are_limited(facts: Facts) -> Iterator[str]:
-    """I6: nothing was tried more often than its task allows; a run that failed was claimed once more to end it."""
+    """I6: nothing was tried more often than its task allows; what died was claimed once more to end it."""
     limits = {
         (one["task_id"], one["version"]): one["definition"].get("retry", {}).get("attempts", 5)
         for one in facts.definitions
@@ -238,8 +238,11 @@ def attempts_are_limited(facts: Facts) -> Iterator[str]:
         if run["attempts"] > limit:
             yield f"I6 {_named(facts, run)}: {run['attempts']} attempts, {limit} allowed"
     for delivery in facts.deliveries:
-        run = runs[delivery["run_id"]]
-        limit = limits[run["task_id"], run["task_version"]]
+        run = runs.get(delivery["run_id"])
+        if run is None:
+            yield f"I2 delivery of {delivery['key_json']}: its run is gone"
+            continue
+        limit = limits[run["task_id"], run["task_version"]] + (delivery["state"] == "dead")
         if delivery["attempts"] > limit:
             yield f"I6 delivery of {delivery['key_json']}: {delivery['attempts']} attempts, {limit} allowed"
 
@@ -267,7 +270,11 @@ def nothing_is_stuck(facts: Facts) -> Iterator[str]:
             back = requeue["recovered"] + requeue["failed"]
             yield f"I7 requeue {requeue['uuid']}: {requeue['sent']} sent, {back} back"
     for schedule in facts.schedules:
-        if schedule["state"] == "active" and schedule["next_at"] < facts.now - timedelta(minutes=1):
+        if (
+            schedule["state"] == "active"
+            and schedule["next_at"]
+            and schedule["next_at"] < facts.now - timedelta(minutes=1)
+        ):
             yield f"I7 {facts.task_name(schedule['task_id'])}: overdue since {schedule['next_at']}"
 
 

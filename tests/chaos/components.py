@@ -9,7 +9,6 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from oncue import wall
 from oncue.api.app import create_events_app, create_health_app
 from oncue.app import Oncue
 from oncue.cli.components import carry
@@ -23,7 +22,7 @@ def main() -> None:
     parser.add_argument("components", nargs="+")
     parser.add_argument("--listen")
     given = parser.parse_args()
-    set_up_logging(now=wall.now)
+    set_up_logging()
     make_app = create_events_app if "ingest" in given.components else create_health_app
     asyncio.run(carry(Oncue(load_config(given.config)), given.components, make_app, listen=given.listen))
 

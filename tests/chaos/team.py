@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
@@ -18,8 +19,7 @@ import aiohttp
 
 from oncue.app import Oncue
 from oncue.config import load_config
-from oncue.errors import Conflict
-from oncue.model import (
+from oncue.definition import (
     BrokerTarget,
     Definition,
     EventResolver,
@@ -30,6 +30,7 @@ from oncue.model import (
     SqlResolver,
     Subscription,
 )
+from oncue.errors import Conflict
 from oncue.store import failures
 from oncue.testing.until import until
 from tests.chaos.checker import OPEN_DELIVERIES, OPEN_RUNS, Accepted, Expected, Received, violations
@@ -40,6 +41,7 @@ from tests.processes import Process, StartProcess
 COMPONENTS = ("clock", "ingest", "dispatcher", "failures", "watch")
 EVERY_SECOND = {"cron": "* * * * * *"}
 KEYS = tuple(f"e{number}" for number in range(1, 8))
+TIMEOUT = timedelta(seconds=3)
 RETRY = Retry(attempts=3, first=timedelta(seconds=0.3), cap=timedelta(seconds=1))
 SETTINGS = """\
 store = "{store}"
@@ -73,6 +75,7 @@ class Team:
     worker: str
     log: Path
     port: int = field(default_factory=free_port)
+    other_ports: list[int] = field(default_factory=list)
     expected: Expected = field(default_factory=Expected)
     received: list[Received] = field(default_factory=list)
 
@@ -119,26 +122,36 @@ class Team:
         async with self.app() as app:
             await app.apply(definitions)
 
-    def pages(self, name: str = "pages", *, query: str = "", overlap: Overlap = "skip", **more: Any) -> Definition:
+    def pages(
+        self,
+        name: str = "pages",
+        *,
+        query: str = "",
+        overlap: Overlap = "skip",
+        timeout: timedelta = TIMEOUT,
+        **more: Any,
+    ) -> Definition:
         """A task that is due each second and concerns everybody, in several pages."""
         self.expected.entities[name] = frozenset(KEYS)
         if overlap != "allow":
             self.expected.one_at_a_time += (name,)
         return Definition(
             name,
-            HttpTarget(f"{self.worker}?{query}", concurrency=3, timeout=timedelta(seconds=3)),
-            schedule=EVERY_SECOND,
-            resolve=SqlResolver("select id as key from customer", "shop"),
+            HttpTarget(f"{self.worker}?{query}", concurrency=3, timeout=timeout),
+            schedule=more.pop("schedule", EVERY_SECOND),
+            resolve=more.pop("resolve", SqlResolver("select id as key from customer", "shop")),
             overlap=overlap,
             retry=RETRY,
             misfire=more.pop("misfire", Misfire(grace=timedelta(seconds=5), catch_up="all")),
             **more,
         )
 
-    def orders(self, name: str = "orders", *, event: str = "order.paid", query: str = "") -> Definition:
+    def orders(
+        self, name: str = "orders", *, event: str = "order.paid", query: str = "", timeout: timedelta = TIMEOUT
+    ) -> Definition:
         """A task that an event starts, for the entity in the event."""
         self.expected.subscribers[event] = (*self.expected.subscribers.get(event, ()), name)
-        target = HttpTarget(f"{self.worker}?{query}", timeout=timedelta(seconds=3))
+        target = HttpTarget(f"{self.worker}?{query}", timeout=timeout)
         return Definition(name, target, on=(Subscription(event),), resolve=EventResolver(), retry=RETRY)
 
     def shipments(self, queue: str, name: str = "shipments", *, event: str = "order.paid") -> Definition:
@@ -179,10 +192,10 @@ class Team:
             "time": datetime.now(UTC).isoformat(),
             "data": {"total": 1},
         }
-        while True:
+        for port in cycle([self.port, *self.other_ports]):
             try:
                 async with session.post(
-                    f"http://127.0.0.1:{self.port}/v1/events",
+                    f"http://127.0.0.1:{port}/v1/events",
                     json=body,
                     headers={"Content-Type": "application/cloudevents+json"},
                     timeout=aiohttp.ClientTimeout(total=5),

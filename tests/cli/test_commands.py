@@ -159,6 +159,9 @@ def test_data_that_is_no_json_is_one_sentence(applied: Folder, data: str) -> Non
         (("--store", "mysql://host/name", "tasks"), 78, "mysql"),
         (("--store", "sqlite:///elsewhere.db", "tasks"), 1, "no store at"),
         (("--config", "absent.toml", "tasks"), 78, "absent.toml"),
+        (("--store", "sqlite:///elsewhere.db", "doctor"), 1, ""),
+        (("--store", "sqlite:///elsewhere.db", "doctor", "--reset-clock"), 1, "no store at"),
+        (("--store", "sqlite:///tasks.toml", "tasks"), 78, "file is not a database"),
         (("explode",), 2, "explode"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
@@ -201,13 +204,6 @@ def test_the_doctor_says_what_is_missing_and_how_to_mend_it(applied: Folder) -> 
     assert "start one with `oncue clock`" in result.stdout
     assert not shape["well"]
     assert {"check": "source shop", "status": "well", "text": "it answers"} in shape["checks"]
-
-
-def test_the_doctor_makes_no_store_where_there_is_none(folder: Folder) -> None:
-    result = folder.run("doctor", exit_code=1)
-
-    assert "no store at" in result.stdout
-    assert not list(folder.path.glob("oncue.db*"))
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ async def test_a_second_signal_cuts_the_drain_short(folder: Folder) -> None:
 
         assert await process.wait(within=timedelta(seconds=5)) == 0, process.output
     assert "drain cut short" in process.output
+    assert "exception" not in process.output.lower()
     shown = await asyncio.to_thread(folder.json, "runs", "--state", "due")
     assert shown["items"] != []
 

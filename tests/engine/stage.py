@@ -17,21 +17,14 @@ from aiohttp import web
 
 from oncue.adapters.registry import Adapters
 from oncue.config import Config, SourceConfig
+from oncue.definition import Definition, HttpTarget, SqlResolver
 from oncue.engine.clock import Clock
 from oncue.engine.dispatcher import Dispatcher, Limits
 from oncue.engine.failures import Failures
 from oncue.engine.handover import Handover
 from oncue.engine.ingest import Ingest
 from oncue.engine.loop import Component
-from oncue.model import (
-    DeadLetter,
-    Definition,
-    Delivery,
-    HttpTarget,
-    Run,
-    RunId,
-    SqlResolver,
-)
+from oncue.model import DeadLetter, Delivery, Run, RunId
 from oncue.store import failures, runs, tasks, watch
 from oncue.store.base import Database, Store
 
@@ -160,6 +153,12 @@ class Stage:
         return totals
 
     async def close(self) -> None:
+        """End what is under way first: it would open adapters again."""
+        if self.worker.gate is not None:
+            self.worker.gate.set()
+        await self.ingest.drain()
+        await self.dispatcher.drain()
+        await self.failures.drain()
         await self.adapters.close()
         await self.store.close()
 

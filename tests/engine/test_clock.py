@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from oncue.definition import Misfire
 from oncue.engine.clock import Clock
-from oncue.model import Misfire
 from oncue.store import runs, tasks
 from tests.engine.stage import LEASE, NOON, Stage
 

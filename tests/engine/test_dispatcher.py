@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
+from oncue.definition import HttpTarget, Misfire, Retry, SqlResolver
 from oncue.engine.dispatcher import Dispatcher
-from oncue.model import HttpTarget, Misfire, Retry, SqlResolver
 from oncue.store import runs
 from oncue.testing.until import until
 from tests.engine.stage import ALL, LEASE, Stage

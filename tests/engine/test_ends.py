@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from oncue.definition import EventResolver, Retry, Subscription
 from oncue.engine.loop import Loop
 from oncue.errors import StoreUnavailable, TriggerError
-from oncue.model import Event, EventResolver, Retry, Subscription
+from oncue.model import Event
 from oncue.rules import binding
-from oncue.store import events, runs
+from oncue.store import deliveries, events, runs
 from oncue.testing.until import until
 from tests.engine.stage import LEASE, NOON, Stage
 
@@ -63,6 +64,23 @@ async def test_a_dispatcher_that_is_cut_short_gives_its_deliveries_back_uncounte
         stage.now,
         "interrupted by a drain",
     )
+
+
+async def test_a_delivery_whose_dispatchers_all_die_becomes_a_dead_letter(stage: Stage) -> None:
+    await stage.apply(stage.definition(retry=Retry(attempts=3, first=timedelta(seconds=1))))
+    stage.worker.answer = lambda key: 500 if key == "4" else 200
+    await stage.fire_next()
+    stage.worker.answer, taken = lambda _key: 200, len(stage.worker.took)
+    for _ in range(2):
+        stage.advance(seconds=2 * LEASE.total_seconds())
+        await stage.store.write(deliveries.claim, now=stage.now, until=stage.now + LEASE, limit=1)
+    stage.advance(seconds=2 * LEASE.total_seconds())
+
+    await stage.dispatch()
+
+    (run,), (letter,) = await stage.runs(), await stage.letters()
+    assert (run.state, run.dead, len(stage.worker.took)) == ("partial", 1, taken)
+    assert letter.what.reason == "tried 3 times without an end: HTTP 500"
 
 
 async def test_what_one_outage_failed_is_told_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,6 +135,7 @@ async def test_a_batch_that_fails_leaves_no_later_event_without_an_answer(
         first, second = await asyncio.gather(
             stage.ingest.accept(paid("first")), stage.ingest.accept(paid("second")), return_exceptions=True
         )
+        await stage.ingest.drain()
 
     assert isinstance(first, StoreUnavailable)
     assert getattr(second, "verdict", None) == "accepted"

@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from oncue.definition import EventResolver, HttpTarget, Subscription
 from oncue.errors import Conflict, InvalidEvent
-from oncue.model import Event, EventResolver, HttpTarget, Subscription
+from oncue.model import Event
 from oncue.store import tasks
 from tests.engine.stage import NOON, Stage
 from tests.free_port import free_port

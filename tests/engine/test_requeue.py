@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from oncue.model import Requeue, Retry, SqlResolver
+from oncue.definition import Retry, SqlResolver
+from oncue.model import Requeue
 from oncue.store import failures
 from tests.engine.stage import ALL, Stage
 

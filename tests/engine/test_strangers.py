@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from oncue.definition import BrokerTarget
 from oncue.engine.failures import Failures
-from oncue.model import BrokerTarget, Confirmed, DeadMessage, Message, Outcome
+from oncue.model import Confirmed, DeadMessage, Message, Outcome
 from oncue.store import failures
 from oncue.testing.until import until
 from tests.engine.stage import LEASE, Stage

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oncue.model import Event, Subscription
+from oncue.definition import Subscription
+from oncue.model import Event
 from oncue.rules.matching import check_pattern, fits, matches
 from oncue.rules.shape import Wrong
 

@@ -11,16 +11,8 @@ import asyncpg
 import pytest
 
 from oncue.store.base import Store
-from oncue.store.postgres import PostgresDatabase
-from oncue.store.sqlite import SqliteDatabase
 from tests import services
-
-
-def open_store(url: str) -> Store:
-    """Return a store on the database that a URL names."""
-    if url.startswith("sqlite:///"):
-        return Store(SqliteDatabase(url.removeprefix("sqlite:///")))
-    return Store(PostgresDatabase(url))
+from tests.store.opening import open_store
 
 
 async def _migrate(url: str) -> None:

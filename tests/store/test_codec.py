@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from oncue.model import BrokerTarget, Definition, EventResolver, HttpTarget, NoResolver, Resolver, SqlResolver, Target
+from oncue.definition import (
+    BrokerTarget,
+    Definition,
+    EventResolver,
+    HttpTarget,
+    NoResolver,
+    Resolver,
+    SqlResolver,
+    Target,
+)
 from oncue.store import codec
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from oncue.model import Address, BrokerTarget, DeadMessage, Entity, HttpTarget, Key, Message, Outcome, Page
+from oncue.definition import BrokerTarget, HttpTarget
+from oncue.model import Address, DeadMessage, Entity, Key, Message, Outcome, Page
 
 
 class Source(Protocol):

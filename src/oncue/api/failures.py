@@ -9,7 +9,8 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from oncue.api import shapes
-from oncue.api.cursor import Cursor, Limit, page_of, read_cursor
+from oncue.api.cursor import Cursor, Limit, read_cursor
+from oncue.api.page import page_of
 from oncue.app import Oncue, RequeueVerb
 from oncue.model import DeadLetterState
 from oncue.store import failures

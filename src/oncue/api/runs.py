@@ -8,7 +8,8 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 
 from oncue.api import shapes
-from oncue.api.cursor import Cursor, Limit, page_of, read_cursor
+from oncue.api.cursor import Cursor, Limit, read_cursor
+from oncue.api.page import page_of
 from oncue.app import Oncue
 from oncue.model import RunState
 from oncue.store import runs, tasks

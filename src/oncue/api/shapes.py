@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from oncue.engine.handover import Preview
 from oncue.model import Attempt, DeadLetter, Delivery, Event, Json, Key, Requeue, Run, Schedule, Task
-from oncue.rules import times
+from oncue.rules import binding, times
 from oncue.rules.health import Problem
 from oncue.store import codec
 from oncue.taskfile import definition_to_json
@@ -341,11 +341,12 @@ def _schedule_shape(schedule: Schedule) -> ScheduleShape:
 
 
 def _run_fields(run: Run) -> dict[str, Any]:
+    late = binding.lateness(run)
     same = RunShape.model_fields.keys() - {"id", "task", "late_seconds", "event"}
     return {
         "id": run.uuid,
         "task": run.task_name,
-        "late_seconds": (run.started_at - run.due_at).total_seconds() if run.started_at else None,
+        "late_seconds": late.total_seconds() if late is not None else None,
         "event": _event_shape(run.event) if run.event else None,
     } | {name: getattr(run, name) for name in same}
 

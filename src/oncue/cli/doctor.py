@@ -15,8 +15,8 @@ from oncue.app import Oncue
 from oncue.cli.output import AsJson, print_json, say, show_seconds
 from oncue.cli.session import expect_store, read_config, run
 from oncue.config import hidden
+from oncue.definition import BrokerTarget
 from oncue.errors import AdapterError, ConfigError, NotFound, SchemaError, StoreUnavailable
-from oncue.model import BrokerTarget
 from oncue.observe.log import set_up_logging
 from oncue.store import schedules
 
@@ -55,17 +55,10 @@ def doctor(
 
     async def work() -> list[Check]:
         set_up_logging("text", "error")
-        config = read_config()
-        try:
-            expect_store(config)
-        except NotFound as error:
-            return [
-                Check(check="configuration", status="well", text="it can be read"),
-                Check(check="store", status="wrong", text=str(error)),
-            ]
-        oncue = Oncue(config)
+        oncue = Oncue(read_config())
         try:
             if reset_clock:
+                expect_store(oncue.config)
                 await oncue.store.write(schedules.reset_clock, wall.now())
                 say("the store's clock is set to this host's.")
             return [check async for check in _look(oncue)]
@@ -86,8 +79,9 @@ def doctor(
 async def _look(oncue: Oncue) -> AsyncIterator[Check]:
     yield Check(check="configuration", status="well", text="it can be read")
     try:
+        expect_store(oncue.config)
         await oncue.store.database.migrate(only_check=True)
-    except (StoreUnavailable, SchemaError) as error:
+    except (NotFound, StoreUnavailable, SchemaError) as error:
         yield Check(check="store", status="wrong", text=str(error))
         return
     yield Check(check="store", status="well", text=f"{hidden(oncue.config.store)} is reachable, its schema up to date")

@@ -8,7 +8,7 @@ from uuid import UUID
 import typer
 
 from oncue.api import shapes
-from oncue.api.cursor import page_of
+from oncue.api.page import page_of
 from oncue.app import RequeueVerb
 from oncue.cli.components import Listen, component
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, say_more

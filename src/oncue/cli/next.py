@@ -96,6 +96,8 @@ def _as_table(plan: Plan, count: int) -> str:
         local = moment.astimezone(zone)
         note = times.note_of(plan.trigger, moment) or ""
         rows.append((f"{local:%a} {local.isoformat(' ')}", identity.time_text(moment), note))
+    if zone.key == "UTC":
+        rows = [(local, note, "") for local, _, note in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     lines = [f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}".rstrip() for row in rows]
     end = [] if len(plan.moments) == count else ["No further times."]

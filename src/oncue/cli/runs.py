@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 
 from oncue.api import shapes
-from oncue.api.cursor import page_of
+from oncue.api.page import page_of
 from oncue.cli import why as reasons
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, say_more, show_seconds
 from oncue.cli.session import opened, run

@@ -60,7 +60,7 @@ async def opened(*, may_create: bool = False) -> AsyncIterator[Oncue]:
 
 
 def expect_store(config: Config) -> None:
-    """Make no file in whatever folder a command that only looks is called in. Raises NotFound."""
+    """A command that only looks makes no file in whatever folder it is called in."""
     scheme, _, rest = config.store.partition("://")
     path = Path(rest.removeprefix("/"))
     if scheme == "sqlite" and not path.exists():

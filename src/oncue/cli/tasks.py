@@ -13,7 +13,7 @@ import typer
 
 from oncue import wall
 from oncue.api import shapes
-from oncue.api.tasks import task_of
+from oncue.app import Oncue
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, show, show_time
 from oncue.cli.session import opened, run
 from oncue.cli.when import moment_option
@@ -79,7 +79,7 @@ def show_task(task: Name, as_json: AsJson = False) -> None:
 
     async def work() -> None:
         async with opened() as oncue:
-            found = await task_of(oncue, task)
+            found = await _shown(oncue, task)
         if as_json:
             print_json(found)
             return
@@ -165,7 +165,7 @@ def resume(task: Name) -> None:
     async def work() -> None:
         async with opened() as oncue:
             await oncue.resume(task, actor="cli")
-            found = await task_of(oncue, task)
+            found = await _shown(oncue, task)
         following = found.schedule.next_at if found.schedule else None
         say(f'task "{task}" is active' + (f"; next at {show_time(following)}." if following else "."))
 
@@ -206,3 +206,8 @@ def _summary(shape: shapes.PreviewShape) -> str:
         return f"Nobody would be resolved for {when}. (A task that takes its entity from an event resolves that event.)"
     more = ", and more" if shape.more else ""
     return f"{count} message(s){more}, as they would go out for {when}. Nothing was sent."
+
+
+async def _shown(oncue: Oncue, name: str) -> shapes.TaskShape:
+    task = await oncue.store.read(tasks.read, name)
+    return shapes.task_shape(task, await oncue.store.read(tasks.schedule_of, task.id))

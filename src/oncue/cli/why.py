@@ -10,7 +10,7 @@ from uuid import UUID
 from oncue.api.shapes import Shape, Time
 from oncue.cli.output import show_seconds, show_time
 from oncue.model import Run, Schedule, Task
-from oncue.rules import times
+from oncue.rules import binding, times
 from oncue.store import codec
 
 CAUSES: Final = {
@@ -61,7 +61,8 @@ def explain_nothing(task: Task, schedule: Schedule | None, *, at: datetime | Non
 
 
 def _of_run(run: Run) -> WhyTime:
-    late = f", {show_seconds((run.started_at - run.due_at).total_seconds())} late" if run.started_at else ""
+    after = binding.lateness(run)
+    late = f", {show_seconds(after.total_seconds())} late" if after is not None else ""
     counts = f"{run.confirmed} sent" + "".join(
         f", {count} {word}"
         for count, word in ((run.open, "open"), (run.dead, "dead"), (run.dropped, "dropped"))

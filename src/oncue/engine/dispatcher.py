@@ -179,7 +179,7 @@ class Dispatcher:
         return None
 
     async def _next_page(self, work: Work, cursor: str | None) -> Work | None:
-        run = replace(work.run, cursor=cursor, attempts=0)
+        run = replace(work.run, cursor=cursor, attempts=1)
         if self._is_draining:
             await self._give_back(run, self._now(), counted=False, reason=INTERRUPTED)
             return None
@@ -248,6 +248,12 @@ class Dispatcher:
         work = await self._handover.work(run)
         if binding.is_expired(run, work.definition.expires, now=self._now()):
             return [self._closed(delivery, "expired", "too late by the task's own rule") for delivery in late]
+        limit = work.definition.retry.attempts
+        spent = [self._spent(work, delivery) for delivery in late if delivery.attempts > limit]
+        late = [delivery for delivery in late if delivery.attempts <= limit]
+        return [*spent, *(await self._send_again(work, late) if late else [])]
+
+    async def _send_again(self, work: Work, late: list[Delivery]) -> list[Settled]:
         try:
             entities = await self._handover.qualifying(work, late)
         except AdapterError as error:
@@ -262,6 +268,14 @@ class Dispatcher:
             else self._closed(delivery, "unqualified", "no longer qualifies")
             for delivery in late
         ]
+
+    def _spent(self, work: Work, delivery: Delivery) -> Settled:
+        """Bury a delivery whose dispatchers died with it each time: it may be what kills them."""
+        last = delivery.errors[-1].error if delivery.errors else "its dispatcher died each time"
+        reason = f"tried {work.definition.retry.attempts} times without an end: {last}"
+        errors = (*delivery.errors, Attempt(self._now(), reason))
+        letter = self._handover.letter(work, self._unasked(delivery, reason), errors)
+        return Settled(delivery, "dead", reason, self._now(), True, errors, letter)
 
     def _closed(self, delivery: Delivery, state: DeliveryState, reason: str) -> Settled:
         return Settled(delivery, state, reason, self._now(), True, delivery.errors)

@@ -14,8 +14,9 @@ from oncue import crash
 from oncue.adapters.base import Broker
 from oncue.adapters.envelopes.trace import mark_requeue, read_address, read_requeue
 from oncue.adapters.registry import Adapters
+from oncue.definition import BrokerTarget
 from oncue.errors import AdapterError, NotFound, StoreUnavailable
-from oncue.model import Attempt, BrokerTarget, Confirmed, DeadLetter, DeadMessage, Message, NewDeadLetter, Requeue, Run
+from oncue.model import Attempt, Confirmed, DeadLetter, DeadMessage, Message, NewDeadLetter, Requeue, Run
 from oncue.observe.log import log
 from oncue.rules import identity, requeuing
 from oncue.store import failures, runs

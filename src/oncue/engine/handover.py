@@ -11,29 +11,24 @@ from uuid import UUID
 
 from oncue.adapters.envelopes.trace import retrace
 from oncue.adapters.registry import Adapters
+from oncue.definition import BrokerTarget, Definition, EventResolver, HttpTarget, NoResolver, SqlResolver
 from oncue.errors import AdapterError, ResolveError, TargetError, TriggerError
 from oncue.model import (
     Address,
     Attempt,
-    BrokerTarget,
     DeadLetter,
-    Definition,
     Delivery,
     Entity,
-    EventResolver,
-    HttpTarget,
     Json,
     Key,
     Message,
     NewDeadLetter,
     NewDelivery,
-    NoResolver,
     Outcome,
     Page,
     Refused,
     Run,
     RunId,
-    SqlResolver,
     Task,
     Unreachable,
 )

@@ -15,9 +15,10 @@ from uuid import UUID
 from pydantic_core import to_json
 
 from oncue import crash
+from oncue.definition import EventResolver
 from oncue.engine.handover import Handover, Work
 from oncue.errors import Conflict, InvalidEvent, StoreUnavailable
-from oncue.model import Confirmed, Event, EventResolver, Run, Task, Unreachable
+from oncue.model import Confirmed, Event, Run, Task, Unreachable
 from oncue.rules import identity, matching
 from oncue.store import events, runs, tasks
 from oncue.store.base import Store

@@ -184,6 +184,7 @@ class Loop:
         self, workers: Sequence[asyncio.Task[None]], components: Sequence[Component], limit: timedelta
     ) -> None:
         """Let the steps under way end, then what they started; each is cut when the time for all is over."""
+        log.info("draining", limit=f"{limit.total_seconds():g}s")
         end = wall.monotonic() + limit.total_seconds()
         is_cut = await self._cut(asyncio.gather(*workers), limit)
         left = timedelta(seconds=end - wall.monotonic())
@@ -200,4 +201,6 @@ class Loop:
             return False
         work.cancel()
         await asyncio.wait((work,), timeout=GIVE_BACK.total_seconds())
+        if work.done() and not work.cancelled():
+            work.exception()  # a gather that was cancelled keeps it as an exception, and complains if nobody looks
         return True

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from oncue.model import Definition, Event, Run
+from oncue.definition import Definition
+from oncue.model import Event, Run
 from oncue.rules.zones import read_zone
 
 
@@ -44,3 +45,8 @@ def asked_by(run: Run) -> datetime:
 def is_expired(run: Run, expires: timedelta | None, *, now: datetime) -> bool:
     """Say whether a run is too late by its task's own rule."""
     return expires is not None and now > asked_by(run) + expires
+
+
+def lateness(run: Run) -> timedelta | None:
+    """Return how long after its moment a run started; None where it has not."""
+    return run.started_at - asked_by(run) if run.started_at else None

@@ -5,10 +5,12 @@ The cost is bounded whatever was missed: at most RUNS_AT_ONCE runs, and counts i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, assert_never
 
-from oncue.model import Firing, LedgerEntry, Misfire, Overlap, PlannedRun, Schedule, Verdict
+from oncue.definition import Misfire, Overlap
+from oncue.model import Firing, LedgerEntry, PlannedRun, Schedule, Verdict
 from oncue.rules import times
 
 RUNS_AT_ONCE = 100
@@ -36,24 +38,57 @@ def pass_over(
     """Return the next time after `now`, and the ledger entry for the due times that it leaves behind."""
     entry = None
     if schedule.next_at is not None and schedule.next_at <= now:
-        entry = _entry(trigger, schedule.next_at - TICK, now, verdict=verdict, reason=reason)
+        known = _Times(trigger, schedule.next_at)
+        entry = known.entry(schedule.next_at - TICK, now, verdict=verdict, reason=reason)
     return times.next_after(trigger, now), entry
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """The times of a trigger from `due` on. `due` is one of them whatever the trigger says now: it was promised.
+
+    A new edition of the zones can move all others meanwhile.
+    """
+
+    trigger: times.Trigger
+    due: datetime
+
+    def between(self, after: datetime, until: datetime, limit: int) -> list[datetime]:
+        """Return the times in (after, until], the first `limit` of them."""
+        if after >= self.due:
+            return times.times_between(self.trigger, after, until, limit)
+        if until < self.due or limit < 1:
+            return []
+        return [self.due, *times.times_between(self.trigger, self.due, until, limit - 1)]
+
+    def last_until(self, until: datetime) -> datetime:
+        """Return the last time up to `until`, which is not earlier than `due`."""
+        last = times.previous_before(self.trigger, until + TICK)
+        return self.due if last is None else max(last, self.due)
+
+    def entry(self, after: datetime, until: datetime, *, verdict: Verdict, reason: str) -> LedgerEntry | None:
+        """Return the ledger entry for the times in (after, until], None where there are none."""
+        if after >= until or until < self.due:
+            return None
+        count, first, last = times.count_between(self.trigger, max(after, self.due), until)
+        if after < self.due:
+            count, first, last = count + 1, self.due, last or self.due
+        return LedgerEntry(first, last, count, verdict, reason) if first is not None and last is not None else None
 
 
 def _decide_many(schedule: Schedule, trigger: times.Trigger, misfire: Misfire, *, now: datetime) -> Firing:
     due = schedule.next_at
     assert due is not None
+    known = _Times(trigger, due)
     before_due, before_on_time = due - TICK, max(due, now - misfire.grace) - TICK
-    on_time = times.times_between(trigger, before_on_time, now, RUNS_AT_ONCE)
-    runs, ledger = _catch_up(trigger, misfire, after=before_due, until=before_on_time, on_time=bool(on_time), now=now)
-    room = RUNS_AT_ONCE - len(runs)
+    on_time = known.between(before_on_time, now, RUNS_AT_ONCE)
+    runs, ledger = _catch_up(known, misfire, after=before_due, until=before_on_time, on_time=bool(on_time), now=now)
     covers = any(entry.verdict == "coalesced" for entry in ledger)
     # A time that runs in the place of missed ones waits its turn as they would: overlap must not skip it.
-    runs += [(moment, covers and moment == on_time[0]) for moment in on_time[:room]]
+    runs += [(moment, covers and moment == on_time[0]) for moment in on_time[: RUNS_AT_ONCE - len(runs)]]
     cut_short = len(runs) == RUNS_AT_ONCE
-    last = runs[-1][0] if cut_short else times.previous_before(trigger, now + TICK) or due
-    last = max(last, due)
-    following = times.next_after(trigger, last if cut_short else max(last, now))
+    last = runs[-1][0] if cut_short else known.last_until(now)
+    following = times.next_after(trigger, last if cut_short else now)
     planned, previous = [], schedule.last_due_at
     for moment, caught_up in runs:
         planned.append(PlannedRun(moment, previous, caught_up))
@@ -62,37 +97,27 @@ def _decide_many(schedule: Schedule, trigger: times.Trigger, misfire: Misfire, *
 
 
 def _catch_up(
-    trigger: times.Trigger, misfire: Misfire, *, after: datetime, until: datetime, on_time: bool, now: datetime
+    known: _Times, misfire: Misfire, *, after: datetime, until: datetime, on_time: bool, now: datetime
 ) -> tuple[list[tuple[datetime, bool]], list[LedgerEntry]]:
     """Return the runs and the ledger entries for the missed times in (after, until]."""
     if after >= until:
         return [], []
-    oldest = now - misfire.max_age - TICK
-    ledger = [_entry(trigger, after, min(oldest, until), verdict="missed", reason=_too_old(misfire))]
-    after = max(after, oldest)
-    if misfire.catch_up == "none":
-        ledger.append(_entry(trigger, after, until, verdict="missed", reason="missed by more than its grace"))
-        return [], [entry for entry in ledger if entry]
-    if misfire.catch_up == "all":
-        caught_up = times.times_between(trigger, after, until, RUNS_AT_ONCE)
-        return [(moment, True) for moment in caught_up], [entry for entry in ledger if entry]
-    latest = None if on_time else times.previous_before(trigger, until + TICK)
-    if latest is None or latest <= after:
-        latest = None
-    rest = until if latest is None else latest - TICK
-    ledger.append(_entry(trigger, after, rest, verdict="coalesced", reason="a later time ran in its place"))
-    return [(latest, True)] if latest else [], [entry for entry in ledger if entry]
-
-
-def _entry(
-    trigger: times.Trigger, after: datetime, until: datetime, *, verdict: Verdict, reason: str
-) -> LedgerEntry | None:
-    if after >= until:
-        return None
-    count, first, last = times.count_between(trigger, after, until)
-    if not count or first is None or last is None:
-        return None
-    return LedgerEntry(first, last, count, verdict, reason)
+    oldest = min(max(now - misfire.max_age - TICK, after), until)
+    entries = [known.entry(after, oldest, verdict="missed", reason=_too_old(misfire))]
+    runs: list[datetime] = []
+    match misfire.catch_up:
+        case "none":
+            entries.append(known.entry(oldest, until, verdict="missed", reason="missed by more than its grace"))
+        case "all":
+            runs = known.between(oldest, until, RUNS_AT_ONCE)
+        case "latest":
+            latest = known.last_until(until)
+            runs = [latest] if not on_time and latest > oldest else []
+            rest = latest - TICK if runs else until
+            entries.append(known.entry(oldest, rest, verdict="coalesced", reason="a later time ran in its place"))
+        case _:
+            assert_never(misfire.catch_up)
+    return [(moment, True) for moment in runs], [entry for entry in entries if entry]
 
 
 def _too_old(misfire: Misfire) -> str:

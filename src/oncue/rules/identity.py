@@ -29,7 +29,8 @@ def schedule_cause(due_at: datetime) -> str:
 
 
 def event_cause(source: str, event_id: str) -> str:
-    return f"event:{source}:{event_id}"
+    """Return the cause of an event. Sources are full of colons, so those of the id are written as in a URL."""
+    return f"event:{source}:{event_id.replace('%', '%25').replace(':', '%3A')}"
 
 
 def manual_cause(key: str) -> str:

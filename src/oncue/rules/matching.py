@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final
 
-from oncue.model import Event, Subscription
+from oncue.definition import Subscription
+from oncue.model import Event
 from oncue.rules.identity import time_text
 from oncue.rules.shape import each, near, shown
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, assert_never
 
-from oncue.model import Confirmed, Outcome, Refused, Retry, Unknown, Unreachable
+from oncue.definition import Retry
+from oncue.model import Confirmed, Outcome, Refused, Unknown, Unreachable
 from oncue.rules import retry
 
 

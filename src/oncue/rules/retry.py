@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime, timedelta
 
-from oncue.model import Retry
+from oncue.definition import Retry
 
 GIVE_BACK = Retry(attempts=0, first=timedelta(milliseconds=500), cap=timedelta(seconds=15))
 

@@ -13,24 +13,20 @@ from uuid import UUID
 from pydantic import TypeAdapter
 from pydantic_core import to_json
 
+from oncue.definition import Definition, EventResolver, NoResolver, Resolver, SqlResolver
 from oncue.model import (
     Attempt,
     DeadLetter,
     DeadLetterId,
-    Definition,
     Delivery,
     DeliveryId,
     Event,
-    EventResolver,
     NewDeadLetter,
-    NoResolver,
     Requeue,
     RequeueId,
-    Resolver,
     Run,
     RunId,
     Schedule,
-    SqlResolver,
     Task,
     TaskId,
     Timing,

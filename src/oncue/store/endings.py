@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from oncue.model import Attempt, Change, DeadLetterId, DeadLetterState, Lost, NewDeadLetter, Run, RunId, RunState
-from oncue.rules import identity, states
+from oncue.rules import binding, identity, states
 from oncue.store import codec
 from oncue.store.base import Steps, Wake, ask
 
@@ -66,10 +66,11 @@ def tell_ended(run_ids: Sequence[RunId], *, now: datetime) -> Steps[None]:
     for run in map(codec.read_run, rows):
         if run.dead_letter_id is not None:
             yield from _settle_requeued(run, now=now)
+        late = binding.lateness(run)
         facts = {
             "task": run.task_name,
             "cause": run.kind,
-            "late": (run.started_at - run.due_at).total_seconds() if run.started_at else None,
+            "late": late.total_seconds() if late is not None else None,
             "sent": run.confirmed,
             "dead": run.dead,
             "dropped": run.dropped,

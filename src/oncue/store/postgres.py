@@ -130,6 +130,7 @@ class PostgresDatabase:
             return None
 
         try:
+            connection.add_termination_listener(lambda _: self._to_say.set())
             await connection.add_listener(CHANNEL, hear)
             heard("*", None)
             while True:
@@ -144,7 +145,7 @@ class PostgresDatabase:
             connection.terminate()
 
     async def _speak(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
-        """Say what there is to say, until it is time for the next echo."""
+        """Say what there is to say, until it is time for the next echo, or the connection is gone."""
         is_over = False
 
         def ring() -> None:
@@ -154,7 +155,7 @@ class PostgresDatabase:
 
         bell = asyncio.get_running_loop().call_later(ECHO_SECONDS, ring)
         try:
-            while not is_over:
+            while not is_over and not connection.is_closed():
                 await self._to_say.wait()
                 await self._say(connection)
         finally:
@@ -208,7 +209,7 @@ class PostgresDatabase:
             if self._pool is None:
                 self._pool = await asyncpg.create_pool(
                     self._url,
-                    min_size=1,
+                    min_size=0,  # asyncpg keeps up a floor by itself, and logs each try with a traceback
                     max_size=self._connections,
                     timeout=5,
                     command_timeout=15,

@@ -135,13 +135,22 @@ class SqliteDatabase:
             self._path, isolation_level=None, check_same_thread=False, timeout=self._busy, cached_statements=256
         )
         connection.row_factory = sqlite3.Row
-        mode = connection.execute("pragma journal_mode = wal").fetchone()[0]
+        mode = self._begin_log(connection)
         if mode != "wal" and self._path != MEMORY:
             raise ConfigError(f"store {self._path}: this file system cannot hold a SQLite write-ahead log; move it.")
         connection.execute("pragma synchronous = full")
         if name == "reader":
             connection.execute("pragma query_only = on")
         return connection
+
+    def _begin_log(self, connection: sqlite3.Connection) -> str:
+        try:
+            mode: str = connection.execute("pragma journal_mode = wal").fetchone()[0]
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            raise ConfigError(f"store {self._path}: {error}. Name another file, or restore it from a copy.") from error
+        return mode
 
     def _disconnect(self, name: str) -> None:
         self._connections.pop(name).close()

@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Literal
 from uuid import uuid4
 
+from oncue.definition import Definition
 from oncue.errors import Conflict, NotFound
-from oncue.model import Change, Definition, Json, LedgerEntry, Schedule, ScheduleState, Task, TaskId, Timing
+from oncue.model import Change, Json, LedgerEntry, Schedule, ScheduleState, Task, TaskId, Timing
 from oncue.rules import firing, times
 from oncue.store import codec
 from oncue.store.base import Steps, Wake, ask

@@ -7,15 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ParamSpec
 from uuid import UUID, uuid4
 
+from oncue.definition import Definition, HttpTarget
 from oncue.model import (
     Attempt,
     DeadLetter,
     DeadLetterState,
-    Definition,
     Delivery,
     DeliveryState,
     Event,
-    HttpTarget,
     Json,
     Key,
     NewDeadLetter,

@@ -16,8 +16,9 @@ from pika.exceptions import AMQPError
 
 from oncue.adapters.brokers.amqp_connection import AmqpConnection, is_refusal
 from oncue.adapters.brokers.amqp_fields import read_death, read_properties, to_plain, without_deaths, write_properties
+from oncue.definition import BrokerTarget
 from oncue.errors import AdapterError
-from oncue.model import BrokerTarget, Confirmed, DeadMessage, Message, Outcome, Refused, Unknown, Unreachable
+from oncue.model import Confirmed, DeadMessage, Message, Outcome, Refused, Unknown, Unreachable
 
 __all__ = ["AmqpBroker", "without_deaths"]
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from oncue.adapters.envelopes.payload import LIMIT, payload_of, write_json
 from oncue.adapters.envelopes.trace import trace_of
+from oncue.definition import BrokerTarget, HttpTarget
 from oncue.errors import TargetError
-from oncue.model import Address, BrokerTarget, Entity, HttpTarget, Key, Message
+from oncue.model import Address, Entity, Key, Message
 
 EMBEDDED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
 SHOWN = 80  # characters of a key in `kwargsrepr`

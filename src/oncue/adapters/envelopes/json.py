@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from oncue.adapters.envelopes.payload import LIMIT, payload_of, write_json
 from oncue.adapters.envelopes.trace import as_http, trace_of
-from oncue.model import Address, BrokerTarget, Entity, HttpTarget, Message
+from oncue.definition import BrokerTarget, HttpTarget
+from oncue.model import Address, Entity, Message
 
 
 class JsonEnvelope:

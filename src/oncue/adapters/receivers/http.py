@@ -14,8 +14,9 @@ from weakref import WeakValueDictionary
 import aiohttp
 from multidict import CIMultiDict
 
+from oncue.definition import HttpTarget
 from oncue.errors import OncueError
-from oncue.model import Confirmed, HttpTarget, Message, Outcome, Refused, Unknown, Unreachable
+from oncue.model import Confirmed, Message, Outcome, Refused, Unknown, Unreachable
 
 QUOTED: Final = 200
 READ: Final = 64 * 1024

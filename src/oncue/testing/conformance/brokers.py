@@ -12,8 +12,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from oncue.adapters.base import Broker
+from oncue.definition import BrokerTarget
 from oncue.errors import AdapterError
-from oncue.model import BrokerTarget, Confirmed, DeadMessage, Key, Message, Refused, Unreachable
+from oncue.model import Confirmed, DeadMessage, Key, Message, Refused, Unreachable
 from oncue.testing.until import until
 
 

@@ -12,8 +12,9 @@ import pytest
 
 from oncue.adapters.base import Envelope
 from oncue.adapters.envelopes.trace import read_address
+from oncue.definition import BrokerTarget, HttpTarget
 from oncue.errors import TargetError
-from oncue.model import Address, BrokerTarget, Entity, HttpTarget, Json, Key, Message
+from oncue.model import Address, Entity, Json, Key, Message
 
 
 class EnvelopeRig(Protocol):

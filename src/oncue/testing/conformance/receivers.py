@@ -11,7 +11,8 @@ from uuid import uuid4
 import pytest
 
 from oncue.adapters.base import Receiver
-from oncue.model import Confirmed, HttpTarget, Message, Refused, Unknown, Unreachable
+from oncue.definition import HttpTarget
+from oncue.model import Confirmed, Message, Refused, Unknown, Unreachable
 
 
 @dataclass(slots=True)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from oncue.model import Misfire, Overlap, Run
+from oncue.definition import Misfire, Overlap
+from oncue.model import Run
 from oncue.store import endings, runs
 from oncue.store.base import Store
 from oncue.testing.factories import (
