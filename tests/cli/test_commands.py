@@ -209,11 +209,11 @@ def test_the_doctor_says_what_is_missing_and_how_to_mend_it(applied: Folder) -> 
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda file: file.write_bytes(b"no database " * 400), "not a database. Name another store"),
+        (lambda file: damage(file), "malformed. Name another store"),
         (lambda file: file.mkdir(), "Its folder must be there"),
         (lambda file: make_strange(file), "the tables of another program"),
     ],
-    ids=["garbage", "folder", "others"],
+    ids=["damaged", "folder", "others"],
 )
 @pytest.mark.parametrize("command", ["tasks", "doctor", "migrate", "up"])
 def test_a_file_that_is_no_store_is_told_with_a_remedy(
@@ -225,6 +225,13 @@ def test_a_file_that_is_no_store_is_told_with_a_remedy(
 
     assert "Traceback" not in result.output
     assert said in result.output or (command == "doctor" and "`oncue migrate`" in result.output)
+
+
+def damage(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("create table schema_versions (number integer, name text, digest text, breaking integer)")
+    content = file.read_bytes()
+    file.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
 
 
 def make_strange(file: Path) -> None:
