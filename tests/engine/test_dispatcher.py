@@ -53,6 +53,16 @@ async def test_nobody_concerned_is_a_run_that_says_so(stage: Stage) -> None:
     assert (run.state, run.reason) == ("done", "nobody qualifies")
 
 
+async def test_a_last_page_that_is_empty_does_not_say_that_nobody_qualified(stage: Stage) -> None:
+    stage.write("delete from trial where id > 4")
+    await stage.apply(stage.definition())
+
+    await stage.fire_next()
+
+    (run,) = await stage.runs()
+    assert (run.state, run.resolved, run.reason) == ("done", 4, None)
+
+
 async def test_a_refused_message_is_tried_again_alone_under_the_same_id(stage: Stage) -> None:
     await stage.apply(stage.definition())
     stage.worker.answer = lambda key: 503 if key == "2" and stage.worker.keys.count("2") < 3 else 200

@@ -29,6 +29,7 @@ from oncue.rules import binding, outcome, retry
 from oncue.store import deliveries, endings, runs
 from oncue.store.base import Store
 from oncue.store.deliveries import Settled
+from oncue.store.runs import Progress
 
 BREATH = timedelta(milliseconds=20)
 INTERRUPTED = "interrupted by a drain"
@@ -159,7 +160,7 @@ class Dispatcher:
             now = self._now()
             state = await self._store.write(runs.checkpoint, run, progress, now=now, until=now + self._limits.lease)
             AFTER_CHECKPOINT()
-            work = await self._next_page(work, page.cursor) if state == "running" else None
+            work = await self._next_page(work, progress) if state == "running" else None
         return None
 
     async def _prepare(self, run: Run) -> Work | None:
@@ -176,8 +177,8 @@ class Dispatcher:
             return work
         return None
 
-    async def _next_page(self, work: Work, cursor: str | None) -> Work | None:
-        run = replace(work.run, cursor=cursor, attempts=0)
+    async def _next_page(self, work: Work, done: Progress) -> Work | None:
+        run = replace(work.run, cursor=done.cursor, attempts=0, resolved=work.run.resolved + done.resolved)
         if self._is_draining:
             await self._give_back(run, self._now(), counted=False, reason=INTERRUPTED)
             return None
