@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from oncue.engine.dispatcher import Dispatcher
+from oncue.engine.dispatcher import Dispatcher, Limits
 from oncue.model import HttpTarget, Misfire, Retry, SqlResolver
 from oncue.store import runs
 from oncue.testing.until import until
@@ -162,6 +162,31 @@ async def test_a_dispatcher_that_lost_its_lease_writes_nothing(stage: Stage) -> 
 
     (run,) = await stage.runs()
     assert (run.state, run.fence, run.resolved, run.confirmed) == ("done", 2, 5, 5)
+
+
+async def test_a_receiver_slower_than_the_lease_gets_a_late_message_from_one_dispatcher(stage: Stage) -> None:
+    limits = Limits(lease=timedelta(milliseconds=150))
+    dispatcher = Dispatcher(stage.store, stage.handover, now=lambda: stage.now, limits=limits)
+    await stage.apply(stage.definition(retry=Retry(first=timedelta(seconds=1))))
+    stage.worker.answer = lambda key: 500 if key == "4" else 200
+    await stage.fire_next()
+    stage.worker.answer, stage.worker.gate = (lambda _key: 200), asyncio.Event()
+    stage.advance(seconds=2)
+    await dispatcher.step(stage.now)
+    stage.advance(minutes=5)
+
+    async def is_renewed() -> bool:
+        (late,) = await stage.deliveries((await stage.runs())[0].id)
+        return late.ready_at > stage.now
+
+    await until(is_renewed)
+    await stage.another_dispatcher().step(stage.now)
+    stage.worker.gate.set()
+    await dispatcher.idle()
+
+    (run,) = await stage.runs()
+    assert run.state == "done"
+    assert stage.worker.keys.count("4") == 2
 
 
 async def test_a_target_that_cannot_be_reached_holds_the_cursor_and_costs_no_attempt(stage: Stage) -> None:

@@ -556,6 +556,16 @@ where id in (select id from picked)
 returning id, run_id, message_id, key_json, data, requeue, state, reason, ready_at, attempts, fence, errors,
     created_at, ended_at
 
+-- name: renew_deliveries
+-- Served by the primary key, as settle_deliveries.
+update deliveries
+set ready_at = :until
+from {rows:id bigint, fence bigint}
+where deliveries.id = rows.id
+  and deliveries.fence = rows.fence
+  and ({deliveries.state in delivery.confirm}) is true
+returning deliveries.id
+
 -- name: settle_deliveries
 -- Served by the primary key: `is true` hides from the planner that deliveries_ready would do, which may be long.
 update deliveries
