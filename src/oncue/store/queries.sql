@@ -815,9 +815,13 @@ set recovered = recovered + :recovered,
 where id = :id
 
 -- name: move_requeue
--- Served by the primary key.
+-- Served by the primary key. What came back before it was paused is not held against it when it is resumed.
 update requeues
-set state = :state, reason = :reason, ready_at = :ready_at, ended_at = :ended_at
+set state = :state,
+    reason = :reason,
+    ready_at = :ready_at,
+    ended_at = :ended_at,
+    forgiven = case when {state in requeue.resume} then failed else forgiven end
 where id = :id
   and state = :seen
 returning id
