@@ -47,8 +47,8 @@ class Watch:
     async def step(self, now: datetime) -> datetime | None:
         """Look, tell what changed, and sweep when it is time."""
         if self._look_at is None or now >= self._look_at:
-            self._look_at = now + self._every
             await self._look(now)
+            self._look_at = now + self._every
         if self._sweep_at is None or now >= self._sweep_at:
             gone = await self._sweep(now)
             self._sweep_at = now if gone >= SWEEP_ROWS else now + SWEEP
