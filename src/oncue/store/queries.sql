@@ -910,6 +910,22 @@ where {state in run.claim}
 order by ready_at
 limit 1
 
+-- name: list_held
+-- Served by runs_ready: what was given back waits for its next try, later than now.
+select tasks.name, picked.reason, picked.asked_at
+from (
+    select task_id, min(asked_at) as asked_at, max(reason) as reason
+    from runs
+    where {state in run.claim}
+      and ready_at > :now
+      and asked_at < :before
+      and reason is not null
+    group by task_id
+    limit :limit
+) as picked
+join tasks on tasks.id = picked.task_id
+order by tasks.name
+
 -- name: list_stopped
 -- Served by schedules_resting.
 select tasks.name, schedules.reason
