@@ -229,6 +229,12 @@ class Team:
             async with asyncio.timeout(15):
                 await task
 
+    async def pause(self) -> None:
+        """Pause whatever has a schedule, so that no more becomes due."""
+        async with self.app() as app:
+            for name in self.expected.entities:
+                await app.pause(name, reason="the load is over")
+
     async def facts(self) -> Facts:
         return await read_facts(self.store)
 

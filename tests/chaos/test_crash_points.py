@@ -58,7 +58,7 @@ async def test_a_component_that_dies_at_a_point_breaks_no_promise(
         survivor = await team.start(victim)
         await team.caught_up()
 
-    await stop(team, rest, survivor, clock=victim == "clock")
+    await end(team, rest, survivor)
     await team.check()
 
 
@@ -86,7 +86,7 @@ async def test_a_failure_handler_that_dies_at_a_point_loses_no_dead_letter(
 
         await until(lambda: rabbit.depth(amqp_url, f"{queue}.dead") == 0, what="an empty dead-letter queue")
         await team.caught_up()
-        await stop(team, rest, survivor, clock=False)
+        await end(team, rest, survivor)
         facts = await team.check(worker.received)
 
     assert {letter["state"] for letter in facts.dead_letters} == {"recovered"}
@@ -105,16 +105,14 @@ async def requeue_until_dead(team: Team, dying: Process) -> None:
         await asyncio.sleep(0.5)
 
 
-async def stop(team: Team, rest: Process, survivor: Process, *, clock: bool) -> None:
-    """Stop what makes runs, let everything end, requeue what failed, and let that end too."""
-    without_clock = await team.start("dispatcher", "failures", "watch")
-    for process in (rest, survivor):
-        process.terminate()
-    for process in (rest, survivor):
-        assert await process.wait() == 0, process.output
+async def end(team: Team, *processes: Process) -> None:
+    """Stop what makes runs, let everything end, requeue what failed, let that end too, and ask all to leave."""
+    await team.pause()
     await team.settled()
     for _ in range(3):
         if await team.requeue_all():
             await team.settled()
-    without_clock.terminate()
-    assert await without_clock.wait() == 0, without_clock.output
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        assert await process.wait() == 0, process.output

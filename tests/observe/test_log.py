@@ -105,3 +105,10 @@ def test_a_host_that_sets_nothing_up_sees_no_line(capsys: pytest.CaptureFixture[
     log.tell_changes(RUN)
 
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("driver", ["pika.channel", "asyncpg.pool"])
+def test_what_drivers_tell_of_each_try_is_not_repeated(lines: io.StringIO, driver: str) -> None:
+    logging.getLogger(driver).error("it failed again")
+
+    assert lines.getvalue() == ""

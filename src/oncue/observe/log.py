@@ -41,6 +41,7 @@ LINES: Final[Mapping[tuple[str, str], tuple[Level, str]]] = {
     ("task", "removed"): ("info", "task removed"),
 }
 SHOWN: Final = 500  # characters of a value
+DRIVERS: Final = ("pika", "asyncpg")  # they tell of each try; what it means is told once, in our words
 QUIET: Final = frozenset({"dead_letter"})  # their reasons are the words of receivers, which may repeat data
 
 _Fields = MutableMapping[str, Any]
@@ -61,13 +62,18 @@ log: structlog.stdlib.BoundLogger = structlog.wrap_logger(
 
 
 def set_up_logging(format: Format = "text", level: Level = "info", *, file: TextIO | None = None) -> None:
-    """Write log lines to `file` (standard error): ours from `level` on, and warnings of the libraries below."""
+    """Write log lines to `file` (standard error): ours from `level` on, and warnings of the libraries below.
+
+    Those that speak to stores and brokers are silent: an outage is no storm of lines.
+    """
     handler = logging.StreamHandler(file or sys.stderr)
     handler.setFormatter(_Json() if format == "json" else _Text())
     lowest = logging.getLevelNamesMapping()[level.upper()]
     logging.root.handlers = [handler]
     logging.root.setLevel(max(lowest, logging.WARNING))
     logging.getLogger("oncue").setLevel(lowest)
+    for driver in DRIVERS:
+        logging.getLogger(driver).setLevel(logging.CRITICAL)
 
 
 def tell_changes(change: Change) -> None:

@@ -134,7 +134,7 @@ class Store:
         """
         writing = asyncio.create_task(self._write(lambda: verb(*args, **kwargs)))
         self._under_way.add(writing)
-        writing.add_done_callback(self._under_way.discard)
+        writing.add_done_callback(self._ended)
         answer: T = await asyncio.shield(writing)
         return answer
 
@@ -150,6 +150,12 @@ class Store:
         """Let the writes that have begun end, and close."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
         await self.database.close()
+
+    def _ended(self, writing: asyncio.Task[Any]) -> None:
+        """Forget a write; what went wrong with it is seen, for whoever asked for it may be gone."""
+        self._under_way.discard(writing)
+        if not writing.cancelled():
+            writing.exception()
 
     async def _write(self, steps: Callable[[], Steps[Any]]) -> Any:
         committed = await self.database.write(steps)
