@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from oncue.engine.dispatcher import Dispatcher, Limits
-from oncue.model import HttpTarget, Misfire, Retry, SqlResolver
-from oncue.store import runs
+from oncue.engine.watch import examine
+from oncue.model import HttpTarget, Misfire, NoResolver, Retry, SqlResolver
+from oncue.store import runs, watch
 from oncue.testing.until import until
 from tests.engine.stage import ALL, LEASE, Stage
 from tests.free_port import free_port
@@ -202,6 +204,28 @@ async def test_a_target_that_cannot_be_reached_holds_the_cursor_and_costs_no_att
     assert (run.state, run.attempts, run.cursor, run.resolved) == ("due", 0, None, 0)
     assert "cannot be reached" in (run.reason or "")
     assert await stage.letters() == []
+
+
+async def test_a_run_that_is_tried_in_vain_for_long_is_told_of_with_its_reason(stage: Stage) -> None:
+    nowhere = HttpTarget(f"http://127.0.0.1:{free_port()}/hook", concurrency=2)
+    await stage.apply(stage.definition(target=nowhere), stage.definition("well", target=nowhere, resolve=NoResolver()))
+    await stage.fire_next()
+    figures = await stage.store.read(watch.figures, now=stage.now)
+
+    async def told(now: datetime) -> list[tuple[str, str]]:
+        found = await examine(stage.store, figures, now=now, overdue=timedelta(seconds=30))
+        return [(one.subject, one.text) for one in found if one.code == "runs_held"]
+
+    early = await told(stage.now)
+    for _ in range(8):
+        await stage.dispatch()
+        stage.advance(seconds=16)
+    await stage.dispatch()
+
+    assert early == []
+    (name, text), _ = await told(stage.now)
+    assert name == "greet"
+    assert re.match(r'a run of task "greet" has been tried in vain for 128 s: .* cannot be reached: ', text)
 
 
 async def test_a_run_that_comes_too_late_expires(stage: Stage) -> None:

@@ -910,6 +910,23 @@ where {state in run.claim}
 order by ready_at
 limit 1
 
+-- name: list_held
+-- Served by runs_ready: what was given back waits for its next try, later than now.
+select tasks.name, max(picked.reason) as reason, min(picked.asked_at) as asked_at
+from (
+    select task_id, asked_at, reason
+    from runs
+    where {state in run.claim}
+      and ready_at > :now
+      and asked_at < :before
+      and reason is not null
+    order by ready_at
+    limit :limit
+) as picked
+join tasks on tasks.id = picked.task_id
+group by tasks.name
+order by tasks.name
+
 -- name: list_stopped
 -- Served by schedules_resting.
 select tasks.name, schedules.reason
