@@ -912,18 +912,19 @@ limit 1
 
 -- name: list_held
 -- Served by runs_ready: what was given back waits for its next try, later than now.
-select tasks.name, picked.reason, picked.asked_at
+select tasks.name, max(picked.reason) as reason, min(picked.asked_at) as asked_at
 from (
-    select task_id, min(asked_at) as asked_at, max(reason) as reason
+    select task_id, asked_at, reason
     from runs
     where {state in run.claim}
       and ready_at > :now
       and asked_at < :before
       and reason is not null
-    group by task_id
+    order by ready_at
     limit :limit
 ) as picked
 join tasks on tasks.id = picked.task_id
+group by tasks.name
 order by tasks.name
 
 -- name: list_stopped

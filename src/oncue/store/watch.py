@@ -85,7 +85,7 @@ def figures(*, now: datetime) -> Steps[Figures]:
     )
 
 
-def held(*, now: datetime, before: datetime, limit: int = 100) -> Steps[list[tuple[str, str, datetime]]]:
+def held(*, now: datetime, before: datetime, limit: int = 1000) -> Steps[list[tuple[str, str, datetime]]]:
     """Return (task, reason, since) of runs asked for before a moment that were tried in vain and wait to be again."""
     rows = yield ask("list_held", now=now, before=before, limit=limit)
     return [(row["name"], row["reason"], _time(row["asked_at"])) for row in rows]
