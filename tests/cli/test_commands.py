@@ -40,6 +40,17 @@ def test_apply_shows_what_will_change_then_changes_it(folder: Folder) -> None:
     assert folder.json("show", "remind")["version"] == 2
 
 
+def test_apply_says_of_a_schedule_that_is_over_that_it_never_fires(folder: Folder) -> None:
+    folder.write(
+        "tasks.toml",
+        '[task.once]\ntarget = { http = "http://127.0.0.1:9/" }\nschedule = { at = "2001-01-01T00:00:00Z" }\n',
+    )
+
+    said = folder.run("apply", "tasks.toml").stdout
+
+    assert 'task "once": its schedule has no time after now' in said
+
+
 def test_pruning_needs_a_yes_where_nobody_can_be_asked(applied: Folder) -> None:
     applied.write(
         "tasks.toml", '[task.other]\ntarget = { http = "http://127.0.0.1:9/" }\nschedule = { every = "1h" }\n'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +18,8 @@ from oncue.app import Oncue
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, show, show_time
 from oncue.cli.session import opened, run
 from oncue.cli.when import moment_option
+from oncue.definition import Definition
+from oncue.rules import times
 from oncue.store import tasks
 from oncue.taskfile import check_references, plan, read_task_file
 
@@ -49,6 +52,8 @@ def apply(
             old = {task.name: task.definition for task in await oncue.tasks()}
             planned = plan(old, definitions, prune=prune)
             for line in planned.lines():
+                say(line)
+            for line in _without_times(definitions, now=now):
                 say(line)
             if dry_run or planned.is_empty or not (yes or _agreed(removes=bool(planned.named("removed")))):
                 return
@@ -211,3 +216,13 @@ def _summary(shape: shapes.PreviewShape) -> str:
 async def _shown(oncue: Oncue, name: str) -> shapes.TaskShape:
     task = await oncue.store.read(tasks.read, name)
     return shapes.task_shape(task, await oncue.store.read(tasks.schedule_of, task.id))
+
+
+def _without_times(definitions: Sequence[Definition], *, now: datetime) -> list[str]:
+    """Return a line for each task whose schedule is over before it begins."""
+    return [
+        f'task "{definition.name}": its schedule has no time after now, so it will never fire.'
+        for definition in definitions
+        if definition.schedule is not None
+        and times.next_after(times.read_trigger(definition.schedule, anchor=now, name=definition.name), now) is None
+    ]

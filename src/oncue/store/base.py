@@ -159,13 +159,13 @@ class Store:
 
     async def _write(self, steps: Callable[[], Steps[Any]]) -> Any:
         committed = await self.database.write(steps)
-        for change in committed.changes:
-            for listener in self.listeners:
-                listener(change)
         for wake in committed.wakes:
             self.bells[wake.component].ring(wake.at)
         if committed.wakes:
             await self.database.announce(committed.wakes)
+        for change in committed.changes:  # last: whatever a listener raises, nobody misses what became due
+            for listener in self.listeners:
+                listener(change)
         return committed.answer
 
     def _hear(self, component: str, at: datetime | None) -> None:
