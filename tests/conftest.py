@@ -19,6 +19,10 @@ def pytest_configure() -> None:
         del os.environ[name]
 
 
+# Before any test module imports them: a failure in a public suite is to show its values, too.
+pytest.register_assert_rewrite("oncue.testing.conformance")
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
     """Name what was missing in one line below all others."""

@@ -186,7 +186,7 @@ def test_a_wrong_file_is_refused_with_its_place_and_the_remedy(folder: Path, tex
 def test_all_mistakes_are_told_at_once_each_by_who_gave_it(folder: Path) -> None:
     lines = refusal("[dispatcher]\npage = 0", {"ONCUE_DISPATCHER__RUNS": "many"}, {"api.listen": "x"})
 
-    assert [line.split(": ")[0] for line in lines] == ["oncue.toml:2", "ONCUE_DISPATCHER__RUNS", "--api-listen"]
+    assert [line.split(": ")[0] for line in lines] == ["oncue.toml:2", "ONCUE_DISPATCHER__RUNS", "--listen"]
 
 
 def test_a_variable_with_a_wrong_name_is_refused(folder: Path) -> None:

@@ -87,3 +87,10 @@ def test_a_plan_of_what_is_there_already_is_empty() -> None:
 
     assert found.is_empty
     assert found.lines() == ["1 unchanged"]
+
+
+def test_a_value_without_an_end_is_cut_in_a_plan() -> None:
+    found = plan({"hook": HOOK}, [replace(HOOK, description="x" * 5000)]).lines()
+
+    assert len(found[1]) < 400
+    assert "… (5,002 characters)" in found[1]

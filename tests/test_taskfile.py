@@ -158,6 +158,7 @@ REFUSED = [
         "[task.a]\n" + T + 'schedule = { corn = "x" }',
         '3: [task.a] schedule: there is no key "corn". Did you mean "cron"?',
     ),
+    ("[task.a]\n" + T + 'schedule = { cron = "" }', "3: [task.a] schedule.cron: it is empty. Write when the task is"),
     ("[task.a]\n" + T + 'schedule = { cron = "0 99 * * *" }', '3: [task.a] schedule.cron: in the hour field "99"'),
     ("[task.a]\n" + T + 'schedule = { cron = "0 0 30 2 *" }', "3: [task.a] schedule.cron: "),
     ("[task.a]\n" + T + 'schedule = { cron = "0 0 * * *", zone = "Mars" }', "3: [task.a] schedule.zone: "),
@@ -185,6 +186,21 @@ REFUSED = [
     (
         "[task.a]\n" + S + 'target = { http = "http://x", headers = { a = 1 } }',
         "3: [task.a] target.headers.a: 1 is not text.",
+    ),
+    ("[task.a]\n" + S + 'target = { http = "http://[::1/x" }', '3: [task.a] target.http: "http://[::1/x" is not an'),
+    ("[task.a]\n" + S + 'target = { http = "http://x:99999/" }', '3: [task.a] target.http: "http://x:99999/" is not'),
+    ("[task.a]\n" + S + 'target = { http = "http://x/\\u0000" }', "3: [task.a] target.http: "),
+    (
+        "[task.a]\n" + S + 'target = { http = "http://x", headers = { content-length = "3" } }',
+        "3: [task.a] target.headers.content-length: Oncue writes this header itself, for each message. Leave it out.",
+    ),
+    (
+        "[task.a]\n" + S + 'target = { http = "http://x", headers = { a = "b\\r\\nc: d" } }',
+        "3: [task.a] target.headers.a: it holds what a header cannot hold. Write one line",
+    ),
+    (
+        "[task.a]\n" + S + 'target = { http = "http://x", headers = { "a b" = "c" } }',
+        '3: [task.a] target.headers.a b: "a b" is not a header',
     ),
     (
         "[task.a]\n" + S + 'target = { broker = "m", queue = "q", envelope = "celery" }',

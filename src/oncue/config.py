@@ -162,7 +162,7 @@ def load_config(
     for name, value in flags.items():
         if value is not None:
             given = shape.Spelled(value) if isinstance(value, str) else value
-            option = f"--{name.replace('.', '-').replace('_', '-')}"
+            option = f"--{name.rpartition('.')[2].replace('_', '-')}"
             _put(table, origin, place=tuple(name.split(".")), given_by=option, value=given)
     try:
         return cast("Config", shape.read(Config, table, rules=_rules(environ)))

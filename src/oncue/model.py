@@ -375,6 +375,7 @@ class Requeue:
     created_at: datetime
     ready_at: datetime
     ended_at: datetime | None
+    forgiven: int = 0  # those of `failed` that came back before it was last resumed
 
 
 @dataclass(frozen=True, slots=True)

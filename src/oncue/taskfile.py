@@ -27,7 +27,7 @@ from oncue.definition import (
 )
 from oncue.errors import TaskFileError, TriggerError
 from oncue.model import Json
-from oncue.rules import matching, shape, times
+from oncue.rules import address, matching, shape, times
 from oncue.rules.durations import write_duration
 from oncue.rules.place import Place, line_of, read_toml
 from oncue.rules.shape import Mistake, Rules, Wrong
@@ -272,13 +272,6 @@ def _read_text(value: Any) -> str:
     return text
 
 
-def _read_url(value: Any) -> str:
-    text = _read_text(value)
-    if not re.match(r"https?://[^/\s]", text):
-        raise ValueError(f"{shape.shown(text)} is not an address of the web. Write https://host/path.")
-    return text
-
-
 def _read_name(value: Any) -> str:
     text = _read_text(value)
     if not NAME.fullmatch(text):
@@ -320,7 +313,7 @@ def _differences(old: Definition, new: Definition) -> Iterator[str]:
     before, after = (dict(_flat(one, "")) for one in (old, new))
     for path in dict.fromkeys([*before, *after]):
         if before.get(path) != after.get(path):
-            yield f"{path}: {before.get(path, 'none')} → {after.get(path, 'none')}"
+            yield f"{path}: {_brief(before.get(path, 'none'))} → {_brief(after.get(path, 'none'))}"
 
 
 def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -347,6 +340,11 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def _brief(text: str) -> str:
+    return text if len(text) <= BRIEF else f"{text[:BRIEF]}… ({len(text):,} characters)"
+
+
+BRIEF: Final = 300  # characters of a value in a plan
 NAMES: Final = (
     "Write small letters, digits, dots, dashes and underscores, at most 100, beginning with a letter or digit."
 )
@@ -367,7 +365,8 @@ RULES: Final = Rules(
         (SqlResolver, "source"): _read_text,
         (BrokerTarget, "broker"): _read_text,
         (BrokerTarget, "queue"): _read_text,
-        (HttpTarget, "url"): _read_url,
+        (HttpTarget, "url"): address.read_url,
+        (HttpTarget, "headers"): address.read_headers,
         (HttpTarget, "timeout"): shape.duration(MOMENT),
         (HttpTarget, "concurrency"): shape.whole(1, 1000),
         (Retry, "attempts"): shape.whole(1, 100),

@@ -69,6 +69,10 @@ class TestSqliteSource(SourceConformance):
 
         assert [key for key, _ in page.rejected] == ["a\ufffdb"]
 
+    async def test_an_empty_key_is_refused(self, rig: SourceRig) -> None:
+        with pytest.raises(ResolveError, match=r"row 1 of the page has an empty key"):
+            await rig.source.page("select '' as key", PARAMETERS, cursor=None, limit=1)
+
     async def test_a_query_without_an_end_is_given_up_in_time(self, rig: SourceRig, tmp_path: Path) -> None:
         source = SqliteSource("app", f"sqlite:///{tmp_path / 'shop.db'}", timeout=timedelta(milliseconds=100))
 

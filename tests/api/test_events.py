@@ -183,6 +183,7 @@ async def test_what_is_no_sound_json_is_refused(client: httpx2.AsyncClient, body
     answer = await post(client, body)
 
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_event")
+    assert "sys." not in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(

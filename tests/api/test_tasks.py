@@ -204,6 +204,27 @@ async def test_what_is_not_there_or_not_understood_is_a_problem(
     assert {"type", "title", "status", "code", "detail"} <= answer.json().keys()
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/tasks/remind/fire", {"due-at": "2026-03-28T07:00:00Z"}),
+        ("/v1/tasks/remind/pause", {"reason": "a test", "until": "tomorrow"}),
+        (f"/v1/runs/{UUID(int=7)}/cancel", {"why": "a test"}),
+        ("/v1/failures/requeues", {"all": True, "tasks": "remind"}),
+        ("/v1/failures/discard", {"all": True, "reason": "a test", "tasks": "remind"}),
+    ],
+)
+async def test_a_key_that_is_not_known_is_refused_and_nothing_done(
+    client: httpx2.AsyncClient, path: str, body: dict[str, Any]
+) -> None:
+    await put(client)
+
+    answer = await client.post(path, json=body)
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+    assert (await client.get("/v1/runs")).json()["items"] == []
+
+
 async def test_no_route_fails_on_a_name_that_nobody_has(client: httpx2.AsyncClient, oncue: Oncue) -> None:
     paths: dict[str, dict[str, Any]] = (await client.get("/openapi.json")).json()["paths"]
     answers = {}

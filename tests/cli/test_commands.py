@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -35,6 +38,17 @@ def test_apply_shows_what_will_change_then_changes_it(folder: Folder) -> None:
     assert '"0 9 * * *" → "0 8 * * *"' in second
     assert "2 unchanged" in third
     assert folder.json("show", "remind")["version"] == 2
+
+
+def test_apply_says_of_a_schedule_that_is_over_that_it_never_fires(folder: Folder) -> None:
+    folder.write(
+        "tasks.toml",
+        '[task.once]\ntarget = { http = "http://127.0.0.1:9/" }\nschedule = { at = "2001-01-01T00:00:00Z" }\n',
+    )
+
+    said = folder.run("apply", "tasks.toml").stdout
+
+    assert 'task "once": its schedule has no time after now' in said
 
 
 def test_pruning_needs_a_yes_where_nobody_can_be_asked(applied: Folder) -> None:
@@ -143,6 +157,10 @@ def test_data_that_is_no_json_is_one_sentence(applied: Folder, data: str) -> Non
         (("runs", "--task", "nobody"), 1, 'no task "nobody"'),
         (("runs", NOBODYS), 1, "no run"),
         (("runs", "nonsense"), 2, "UUID"),
+        (("runs", "--state", "sleeping"), 2, "'due'"),
+        (("failures", "list", "--state", "sleeping"), 2, "'open'"),
+        (("up", "--listen", "nonsense"), 78, '--listen: "nonsense" is not a host and a port'),
+        (("demo", "--folder", "tasks.toml"), 78, "tasks.toml cannot be made: File exists. Name another folder"),
         (("why", "remind", "--at", "noon"), 2, "noon"),
         (("failures", "show", NOBODYS), 1, "no dead letter"),
         (("failures", "requeue"), 1, "say which"),
@@ -153,6 +171,7 @@ def test_data_that_is_no_json_is_one_sentence(applied: Folder, data: str) -> Non
         (("--store", "sqlite:///elsewhere.db", "tasks"), 1, "no store at"),
         (("--config", "absent.toml", "tasks"), 78, "absent.toml"),
         (("--store", "sqlite:///elsewhere.db", "doctor"), 1, ""),
+        (("--store", "sqlite:///elsewhere.db", "doctor", "--reset-clock"), 1, "no store at"),
         (("--store", "sqlite:///tasks.toml", "tasks"), 78, "file is not a database"),
         (("explode",), 2, "explode"),
     ],
@@ -196,6 +215,55 @@ def test_the_doctor_says_what_is_missing_and_how_to_mend_it(applied: Folder) -> 
     assert "start one with `oncue clock`" in result.stdout
     assert not shape["well"]
     assert {"check": "source shop", "status": "well", "text": "it answers"} in shape["checks"]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda file: damage(file), "malformed. Name another store"),
+        (lambda file: file.mkdir(), "Its folder must be there"),
+        (lambda file: make_strange(file), "the tables of another program"),
+    ],
+    ids=["damaged", "folder", "others"],
+)
+@pytest.mark.parametrize("command", ["tasks", "doctor", "migrate", "up"])
+def test_a_file_that_is_no_store_is_told_with_a_remedy(
+    folder: Folder, make: Callable[[Path], object], said: str, command: str
+) -> None:
+    make(folder.path / "oncue.db")
+
+    result = folder.run(command, exit_code=1)
+
+    assert "Traceback" not in result.output
+    assert said in result.output or (command == "doctor" and "`oncue migrate`" in result.output)
+
+
+def damage(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("create table schema_versions (number integer, name text, digest text, breaking integer)")
+    content = file.read_bytes()
+    file.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+
+
+def make_strange(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("create table tasks (id)")
+
+
+def test_why_says_what_a_run_that_is_to_be_tried_again_waits_for(applied: Folder) -> None:
+    applied.run("fire", "remind")
+    with closing(sqlite3.connect(applied.path / "oncue.db")) as connection, connection:
+        connection.execute("update runs set reason = 'the worker cannot be reached'")
+
+    assert "waits to be tried again: the worker cannot be reached" in applied.run("why", "remind").stdout
+
+
+def test_a_list_that_is_cut_says_so(applied: Folder) -> None:
+    for _ in range(3):
+        applied.run("fire", "remind")
+
+    assert "There are more" in applied.run("runs", "--limit", "2").stdout
+    assert "There are more" not in applied.run("runs", "--limit", "3").stdout
 
 
 def test_the_doctor_names_the_repair_of_a_clock_that_ran_ahead(folder: Folder) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
-from oncue.definition import HttpTarget, Misfire, Retry, SqlResolver
-from oncue.engine.dispatcher import Dispatcher
-from oncue.store import runs
+from oncue.definition import HttpTarget, Misfire, NoResolver, Retry, SqlResolver
+from oncue.engine.dispatcher import Dispatcher, Limits
+from oncue.engine.watch import examine
+from oncue.store import runs, watch
 from oncue.testing.until import until
 from tests.engine.stage import ALL, LEASE, Stage
 from tests.free_port import free_port
@@ -51,6 +53,16 @@ async def test_nobody_concerned_is_a_run_that_says_so(stage: Stage) -> None:
 
     (run,) = await stage.runs()
     assert (run.state, run.reason) == ("done", "nobody qualifies")
+
+
+async def test_a_last_page_that_is_empty_does_not_say_that_nobody_qualified(stage: Stage) -> None:
+    stage.write("delete from trial where id > 4")
+    await stage.apply(stage.definition())
+
+    await stage.fire_next()
+
+    (run,) = await stage.runs()
+    assert (run.state, run.resolved, run.reason) == ("done", 4, None)
 
 
 async def test_a_refused_message_is_tried_again_alone_under_the_same_id(stage: Stage) -> None:
@@ -154,6 +166,31 @@ async def test_a_dispatcher_that_lost_its_lease_writes_nothing(stage: Stage) -> 
     assert (run.state, run.fence, run.resolved, run.confirmed) == ("done", 2, 5, 5)
 
 
+async def test_a_receiver_slower_than_the_lease_gets_a_late_message_from_one_dispatcher(stage: Stage) -> None:
+    limits = Limits(lease=timedelta(milliseconds=150))
+    dispatcher = Dispatcher(stage.store, stage.handover, now=lambda: stage.now, limits=limits)
+    await stage.apply(stage.definition(retry=Retry(first=timedelta(seconds=1))))
+    stage.worker.answer = lambda key: 500 if key == "4" else 200
+    await stage.fire_next()
+    stage.worker.answer, stage.worker.gate = (lambda _key: 200), asyncio.Event()
+    stage.advance(seconds=2)
+    await dispatcher.step(stage.now)
+    stage.advance(minutes=5)
+
+    async def is_renewed() -> bool:
+        (late,) = await stage.deliveries((await stage.runs())[0].id)
+        return late.ready_at > stage.now
+
+    await until(is_renewed)
+    await stage.another_dispatcher().step(stage.now)
+    stage.worker.gate.set()
+    await dispatcher.idle()
+
+    (run,) = await stage.runs()
+    assert run.state == "done"
+    assert stage.worker.keys.count("4") == 2
+
+
 async def test_a_target_that_cannot_be_reached_holds_the_cursor_and_costs_no_attempt(stage: Stage) -> None:
     nobody = HttpTarget(f"http://127.0.0.1:{free_port()}/")
     await stage.apply(stage.definition(target=nobody, retry=ONCE))
@@ -167,6 +204,28 @@ async def test_a_target_that_cannot_be_reached_holds_the_cursor_and_costs_no_att
     assert (run.state, run.attempts, run.cursor, run.resolved) == ("due", 0, None, 0)
     assert "cannot be reached" in (run.reason or "")
     assert await stage.letters() == []
+
+
+async def test_a_run_that_is_tried_in_vain_for_long_is_told_of_with_its_reason(stage: Stage) -> None:
+    nowhere = HttpTarget(f"http://127.0.0.1:{free_port()}/hook", concurrency=2)
+    await stage.apply(stage.definition(target=nowhere), stage.definition("well", target=nowhere, resolve=NoResolver()))
+    await stage.fire_next()
+    figures = await stage.store.read(watch.figures, now=stage.now)
+
+    async def told(now: datetime) -> list[tuple[str, str]]:
+        found = await examine(stage.store, figures, now=now, overdue=timedelta(seconds=30))
+        return [(one.subject, one.text) for one in found if one.code == "runs_held"]
+
+    early = await told(stage.now)
+    for _ in range(8):
+        await stage.dispatch()
+        stage.advance(seconds=16)
+    await stage.dispatch()
+
+    assert early == []
+    (name, text), _ = await told(stage.now)
+    assert name == "greet"
+    assert re.match(r'a run of task "greet" has been tried in vain for 128 s: .* cannot be reached: ', text)
 
 
 async def test_a_run_that_comes_too_late_expires(stage: Stage) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from oncue.definition import EventResolver, Retry, Subscription
-from oncue.engine.loop import Loop
+from oncue.engine.loop import Component, Loop
+from oncue.engine.watch import Watch
 from oncue.errors import StoreUnavailable, TriggerError
 from oncue.model import Event
 from oncue.rules import binding
 from oncue.store import deliveries, events, runs
+from oncue.store.base import Database, Store
 from oncue.testing.until import until
 from tests.engine.stage import LEASE, NOON, Stage
 
@@ -81,6 +85,46 @@ async def test_a_delivery_whose_dispatchers_all_die_becomes_a_dead_letter(stage:
     (run,), (letter,) = await stage.runs(), await stage.letters()
     assert (run.state, run.dead, len(stage.worker.took)) == ("partial", 1, taken)
     assert letter.what.reason == "tried 3 times without an end: HTTP 500"
+
+
+@pytest.mark.parametrize("name", ["clock", "watch"])
+async def test_a_look_that_failed_is_taken_again_at_the_next_step(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A step that does nothing after one that failed would be told as a recovery."""
+    watch = Watch(stage.store, every=timedelta(seconds=1))
+    component: Component = watch if name == "watch" else stage.clock
+    await component.step(stage.now)
+    stage.advance(seconds=1)
+
+    async def fail(*_: Any, **__: Any) -> None:
+        raise StoreUnavailable("down")
+
+    monkeypatch.setattr(stage.store, "read", fail)
+
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await component.step(stage.now)
+
+
+async def test_a_write_that_fails_after_its_caller_is_gone_leaves_no_complaint(stage: Stage) -> None:
+    complaints: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+
+    async def fail(_steps: Any) -> Any:
+        await asyncio.sleep(0.01)
+        raise StoreUnavailable("down")
+
+    store = Store(cast("Database", SimpleNamespace(write=fail, close=stage.store.database.close)))
+    caller = asyncio.create_task(store.write(runs.claim, now=NOON, until=NOON, limit=1))
+    await asyncio.sleep(0)
+    caller.cancel()
+    await asyncio.gather(caller, return_exceptions=True)
+    await until(lambda: not store._under_way)
+    del caller
+    gc.collect()
+
+    assert complaints == []
 
 
 async def test_what_one_outage_failed_is_told_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

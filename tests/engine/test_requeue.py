@@ -151,3 +151,24 @@ async def test_a_requeue_of_a_dead_handler_is_carried_on_by_another(stage: Stage
 
     done = await stage.store.read(failures.read_requeue, made.uuid)
     assert (done.state, done.recovered) == ("done", 3)
+
+
+async def test_a_requeue_that_is_resumed_after_its_cause_was_mended_goes_on(stage: Stage) -> None:
+    """What came back before it was resumed does not pause it again."""
+    stage.write("delete from trial")
+    stage.write(";".join(f"insert into trial (id, email) values ({n}, 'x')" for n in range(100, 140)))
+    await fail(stage, *(str(n) for n in range(100, 140)))
+    stage.worker.answer = lambda key: 200 if key == "100" else 500
+    made = await requeue(stage, rate=15.0)
+    await carry_out(stage)
+    paused = await stage.store.read(failures.read_requeue, made.uuid)
+    stage.worker.answer = lambda _key: 200
+
+    await stage.store.write(
+        failures.move_requeue, paused, "running", reason="asked to resume", ready_at=stage.now, now=stage.now
+    )
+    await carry_out(stage)
+
+    done = await stage.store.read(failures.read_requeue, made.uuid)
+    assert paused.state == "paused"
+    assert (done.state, done.recovered + done.failed) == ("done", 40)

@@ -80,6 +80,12 @@ def test_what_only_begins_is_not_told(lines: io.StringIO, change: Change) -> Non
     assert lines.getvalue() == ""
 
 
+def test_a_dead_letter_for_what_is_no_url_is_told_all_the_same(lines: io.StringIO) -> None:
+    log.tell_changes(Change("dead_letter", "8f3", "open", None, {"task": "remind", "queue": "http://[::1/hooks"}))
+
+    assert "dead letter opened task=remind dead_letter=8f3" in lines.getvalue()
+
+
 def test_a_failure_keeps_its_trace_beneath_its_line(lines: io.StringIO) -> None:
     log.log.error("component failed", component="clock", exc_info=ValueError("no\x1b way"))
 
@@ -99,3 +105,10 @@ def test_a_host_that_sets_nothing_up_sees_no_line(capsys: pytest.CaptureFixture[
     log.tell_changes(RUN)
 
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("driver", ["pika.channel", "asyncpg.pool"])
+def test_what_drivers_tell_of_each_try_is_not_repeated(lines: io.StringIO, driver: str) -> None:
+    logging.getLogger(driver).error("it failed again")
+
+    assert lines.getvalue() == ""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite("oncue.testing.conformance.stores")
-
-from oncue.testing.conformance.stores import StoreConformance  # noqa: E402
+from oncue.testing.conformance.stores import StoreConformance
 
 pytestmark = pytest.mark.anyio
 

@@ -6,19 +6,20 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from oncue.api import shapes
-from oncue.api.cursor import Cursor, Limit, page_of, read_cursor
+from oncue.api.cursor import Cursor, Limit, read_cursor
+from oncue.api.page import page_of
 from oncue.app import Oncue, RequeueVerb
 from oncue.model import DeadLetterState
 from oncue.store import failures
 
 
-class Which(BaseModel):
+class Which(shapes.Body):
     """Which open dead letters: by their ids, or all of a task, or all."""
 
-    ids: Annotated[list[UUID], Field(max_length=10_000)] = []
+    ids: Annotated[tuple[UUID, ...], Field(max_length=10_000)] = ()
     task: shapes.Text | None = None
     all: bool = False
 

@@ -6,10 +6,10 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel
 
 from oncue.api import shapes
-from oncue.api.cursor import Cursor, Limit, page_of, read_cursor
+from oncue.api.cursor import Cursor, Limit, read_cursor
+from oncue.api.page import page_of
 from oncue.app import Oncue
 from oncue.model import RunState
 from oncue.store import runs, tasks
@@ -17,7 +17,7 @@ from oncue.store import runs, tasks
 DELIVERIES = 100
 
 
-class Cancel(BaseModel):
+class Cancel(shapes.Body):
     """Why a run is cancelled."""
 
     reason: shapes.Text = "cancelled through the API"

@@ -28,6 +28,12 @@ class Shape(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Body(BaseModel):
+    """What a request says; a key that is not known is refused, for it was meant to say something."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
 class Page(Shape, Generic[T]):
     """A part of a list; `next_cursor` asks for the part after it, null after the last."""
 

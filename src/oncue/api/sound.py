@@ -24,7 +24,8 @@ def read_json(body: bytes) -> Any:
     except RecursionError:
         raise Unsound(f"the body is nested deeper than {DEPTH}.") from None
     except ValueError as error:
-        raise Unsound(f"the body is not JSON that can be taken: {error}.") from None
+        words = str(error).partition("; use sys.")[0]  # Python tells programmers how to raise its limit for numbers
+        raise Unsound(f"the body is not JSON that can be taken: {words}.") from None
     check(value)
     return value
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Header, Query, Response
-from pydantic import AwareDatetime, BaseModel
+from pydantic import AwareDatetime
 
 from oncue.api import shapes, sound
 from oncue.app import Oncue
@@ -21,14 +21,14 @@ IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=200)]
 FOREVER = datetime.max.replace(tzinfo=UTC)
 
 
-class Fire(BaseModel):
+class Fire(shapes.Body):
     """What to fire a task with; `key` is what makes asking twice safe, as the header `Idempotency-Key` does."""
 
     due_at: AwareDatetime | None = None
     key: shapes.Text | None = None
 
 
-class Pause(BaseModel):
+class Pause(shapes.Body):
     """Why a task is paused."""
 
     reason: shapes.Text

@@ -1,4 +1,7 @@
-"""The executables: all components in one process (`up`), or each in its own; they end in order when asked to."""
+"""The executables: all components in one process (`up`), or each in its own; they end in order when asked to.
+
+The HTTP side is imported where it is used: it takes half a second to load, which most commands have no use for.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,11 @@ import asyncio
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from starlette.types import ASGIApp
 
 from oncue import wall
-from oncue.api.app import create_app, create_events_app, create_health_app
-from oncue.api.server import Server
 from oncue.app import ENGINE, Oncue
 from oncue.cli.output import say
 from oncue.cli.session import read_config, run
@@ -22,9 +22,14 @@ from oncue.definition import Definition
 from oncue.observe.log import set_up_logging
 from oncue.taskfile import read_task_file
 
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from oncue.api.server import Server
+
 Listen = Annotated[str | None, typer.Option(help="Serve HTTP on host:port.", show_default=False)]
 TaskFile = Annotated[Path | None, typer.Argument(help="A task file to apply first.", show_default=False)]
-MakeApp = Callable[[Oncue], ASGIApp]
+MakeApp = Callable[[Oncue], "ASGIApp"]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -37,6 +42,8 @@ def up(file: TaskFile = None, listen: Listen = None) -> None:
     """Run all components and the API in one process."""
 
     async def work() -> None:
+        from oncue.api.app import create_app
+
         config = _start({"api.listen": listen})
         definitions = read_task_file(file, now=wall.now()) if file else []
         await carry(Oncue(config), ENGINE, create_app, listen=config.api.listen, definitions=definitions)
@@ -53,6 +60,8 @@ def ingest(listen: Listen = None) -> None:
     """Run an ingest: it takes events in over HTTP."""
 
     async def work() -> None:
+        from oncue.api.app import create_events_app
+
         config = _start({"ingest.listen": listen})
         await carry(Oncue(config), ["ingest"], create_events_app, listen=config.ingest.listen)
 
@@ -73,6 +82,8 @@ def api(listen: Listen = None) -> None:
     """Run the HTTP API. It takes events in too."""
 
     async def work() -> None:
+        from oncue.api.app import create_app
+
         config = _start({"api.listen": listen})
         await carry(Oncue(config), ["ingest"], create_app, listen=config.api.listen)
 
@@ -81,6 +92,8 @@ def api(listen: Listen = None) -> None:
 
 async def component(name: str, listen: str | None) -> None:
     """Run one component; its health and metrics are served where `listen` says so."""
+    from oncue.api.app import create_health_app
+
     await carry(Oncue(_start()), [name], create_health_app, listen=listen)
 
 
@@ -93,6 +106,9 @@ async def carry(
     definitions: Sequence[Definition] = (),
 ) -> None:
     """Run components until a signal asks for a drain; a second one cuts the drain short."""
+    from oncue.api.app import create_app
+    from oncue.api.server import Server
+
     async with oncue:
         if definitions:
             for applied in await oncue.apply(definitions, actor="up"):

@@ -58,6 +58,7 @@ def doctor(
         oncue = Oncue(read_config())
         try:
             if reset_clock:
+                expect_store(oncue.config)
                 await oncue.store.write(schedules.reset_clock, wall.now())
                 say("the store's clock is set to this host's.")
             return [check async for check in _look(oncue)]

@@ -8,11 +8,12 @@ from uuid import UUID
 import typer
 
 from oncue.api import shapes
-from oncue.api.cursor import page_of
+from oncue.api.page import page_of
 from oncue.app import RequeueVerb
 from oncue.cli.components import Listen, component
-from oncue.cli.output import AsJson, print_fields, print_json, print_table, say
+from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, say_more
 from oncue.cli.session import opened, run
+from oncue.model import DeadLetterState
 from oncue.store import failures
 
 Ids = Annotated[list[UUID] | None, typer.Argument(metavar="[ID]...", help="Dead letters.", show_default=False)]
@@ -41,7 +42,7 @@ def handler(context: typer.Context, listen: Listen = None) -> None:
 @group.command("list")
 def list_dead_letters(
     task: Annotated[str | None, typer.Option(help="Only those of this task.", show_default=False)] = None,
-    state: Annotated[str | None, typer.Option(help="Only those in this state.", show_default=False)] = None,
+    state: Annotated[DeadLetterState | None, typer.Option(help="Only those in this state.", show_default=False)] = None,
     limit: Limit = 20,
     by_reason: Annotated[bool, typer.Option("--groups", help="Count open ones by reason.")] = False,
     as_json: AsJson = False,
@@ -60,6 +61,7 @@ def list_dead_letters(
             return
         rows = [(one.created_at, one.task, one.key, one.state, one.reason, one.id) for one in page.items]
         print_table(("SINCE", "TASK", "KEY", "STATE", "REASON", "ID"), rows, none="No dead letters.")
+        say_more(page.next_cursor)
 
     run(work)
 

@@ -45,6 +45,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, non
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
+def say_more(next_cursor: str | None) -> None:
+    """Say below a table that it does not show everything."""
+    if next_cursor is not None:
+        typer.echo("There are more: --limit shows them.")
+
+
 def print_fields(fields: Sequence[tuple[str, object]]) -> None:
     """Print names and values beneath each other; those without a value are left out."""
     width = max(len(name) for name, _ in fields)

@@ -9,11 +9,12 @@ from uuid import UUID
 import typer
 
 from oncue.api import shapes
-from oncue.api.cursor import page_of
+from oncue.api.page import page_of
 from oncue.cli import why as reasons
-from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, show_seconds
+from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, say_more, show_seconds
 from oncue.cli.session import opened, run
 from oncue.cli.when import moment_option
+from oncue.model import RunState
 from oncue.store import runs, tasks, watch
 
 EVER = timedelta(days=36_500)
@@ -30,7 +31,7 @@ def add_to(app: typer.Typer) -> None:
 def list_runs(
     id: Annotated[UUID | None, typer.Argument(metavar="RUN", help="Show this one only.", show_default=False)] = None,
     task: Annotated[str | None, typer.Option(help="Only runs of this task.", show_default=False)] = None,
-    state: Annotated[str | None, typer.Option(help="Only runs in this state.", show_default=False)] = None,
+    state: Annotated[RunState | None, typer.Option(help="Only runs in this state.", show_default=False)] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many.")] = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -57,6 +58,7 @@ def list_runs(
             for one in page.items
         ]
         print_table(("DUE", "TASK", "STATE", "LATE", "SENT", "DEAD", "OPEN", "RUN"), rows, none="No runs.")
+        say_more(page.next_cursor)
 
     run(work)
 

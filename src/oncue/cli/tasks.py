@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -13,10 +14,12 @@ import typer
 
 from oncue import wall
 from oncue.api import shapes
-from oncue.api.tasks import task_of
+from oncue.app import Oncue
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, show, show_time
 from oncue.cli.session import opened, run
 from oncue.cli.when import moment_option
+from oncue.definition import Definition
+from oncue.rules import times
 from oncue.store import tasks
 from oncue.taskfile import check_references, plan, read_task_file
 
@@ -50,6 +53,8 @@ def apply(
             planned = plan(old, definitions, prune=prune)
             for line in planned.lines():
                 say(line)
+            for line in _without_times(definitions, now=now):
+                say(line)
             if dry_run or planned.is_empty or not (yes or _agreed(removes=bool(planned.named("removed")))):
                 return
             applied = await oncue.apply(definitions, prune=prune, actor="cli")
@@ -79,7 +84,7 @@ def show_task(task: Name, as_json: AsJson = False) -> None:
 
     async def work() -> None:
         async with opened() as oncue:
-            found = await task_of(oncue, task)
+            found = await _shown(oncue, task)
         if as_json:
             print_json(found)
             return
@@ -165,7 +170,7 @@ def resume(task: Name) -> None:
     async def work() -> None:
         async with opened() as oncue:
             await oncue.resume(task, actor="cli")
-            found = await task_of(oncue, task)
+            found = await _shown(oncue, task)
         following = found.schedule.next_at if found.schedule else None
         say(f'task "{task}" is active' + (f"; next at {show_time(following)}." if following else "."))
 
@@ -206,3 +211,18 @@ def _summary(shape: shapes.PreviewShape) -> str:
         return f"Nobody would be resolved for {when}. (A task that takes its entity from an event resolves that event.)"
     more = ", and more" if shape.more else ""
     return f"{count} message(s){more}, as they would go out for {when}. Nothing was sent."
+
+
+async def _shown(oncue: Oncue, name: str) -> shapes.TaskShape:
+    task = await oncue.store.read(tasks.read, name)
+    return shapes.task_shape(task, await oncue.store.read(tasks.schedule_of, task.id))
+
+
+def _without_times(definitions: Sequence[Definition], *, now: datetime) -> list[str]:
+    """Return a line for each task whose schedule is over before it begins."""
+    return [
+        f'task "{definition.name}": its schedule has no time after now, so it will never fire.'
+        for definition in definitions
+        if definition.schedule is not None
+        and times.next_after(times.read_trigger(definition.schedule, anchor=now, name=definition.name), now) is None
+    ]

@@ -70,7 +70,7 @@ def _of_run(run: Run) -> WhyTime:
     )
     caught_up = " and was caught up" if run.caught_up else ""
     what = {
-        "due": "it waits for a dispatcher",
+        "due": "it waits for a dispatcher" if run.reason is None else f"it waits to be tried again: {run.reason}",
         "queued": f"it waits: {run.reason}",
         "running": f"it runs now{late}: {counts} so far",
         "held": f"it is held: {run.reason}",

@@ -62,8 +62,8 @@ class Clock:
             self._read_to = (earliest - timedelta(microseconds=1), 0)
         until = now + self._ahead
         if now >= self._look_at:
-            self._look_at = now + LOOK
             await self._read((EPOCH, 0), now)
+            self._look_at = now + LOOK
         if self._read_to[0] < now + self._ahead / 2:
             self._read_to = await self._read(self._read_to, until)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,6 +29,7 @@ from oncue.rules import binding, outcome, retry
 from oncue.store import deliveries, endings, runs
 from oncue.store.base import Store
 from oncue.store.deliveries import Settled
+from oncue.store.runs import Progress
 
 BREATH = timedelta(milliseconds=20)
 INTERRUPTED = "interrupted by a drain"
@@ -83,7 +84,7 @@ class Dispatcher:
                 self._runs += 1
                 self._start(self._run(run))
         if room := self._limits.deliveries - self._sending:
-            late = await self._store.write(deliveries.claim, now=now, until=until + self._limits.lease, limit=room)
+            late = await self._store.write(deliveries.claim, now=now, until=until, limit=room)
             claimed += len(late)
             self._sending += len(late)
             for group in _by_run(late).values():
@@ -119,7 +120,7 @@ class Dispatcher:
         self._store.bells[self.name].ring()
 
     async def _run(self, run: Run) -> None:
-        keeper = asyncio.create_task(self._keep(run, asyncio.current_task()))
+        keeper = asyncio.create_task(self._keep(lambda until: self._renew(run, until), asyncio.current_task()))
         try:
             await self._carry(run)
         except asyncio.CancelledError:
@@ -129,16 +130,19 @@ class Dispatcher:
             self._runs -= 1
             keeper.cancel()
 
-    async def _keep(self, run: Run, holder: asyncio.Task[None] | None) -> None:
-        """Renew the lease while the run is carried; stop its holder when somebody else has it."""
+    async def _keep(self, renew: Callable[[datetime], Awaitable[bool]], holder: asyncio.Task[None] | None) -> None:
+        """Renew a lease while what it holds is carried; stop its holder when somebody else has all of it."""
         while True:
             await asyncio.sleep(self._limits.lease.total_seconds() / 3)
             try:
-                held = await self._store.write(runs.renew, run, until=self._now() + self._limits.lease)
+                is_held = await renew(self._now() + self._limits.lease)
             except StoreUnavailable:
                 continue
-            if isinstance(held, Lost) and holder is not None:
+            if not is_held and holder is not None:
                 holder.cancel()
+
+    async def _renew(self, run: Run, until: datetime) -> bool:
+        return not isinstance(await self._store.write(runs.renew, run, until=until), Lost)
 
     async def _carry(self, run: Run) -> None:
         """Carry a run through, one page after the other: resolve, hand over, checkpoint."""
@@ -161,7 +165,7 @@ class Dispatcher:
             now = self._now()
             state = await self._store.write(runs.checkpoint, run, progress, now=now, until=now + self._limits.lease)
             AFTER_CHECKPOINT()
-            work = await self._next_page(work, page.cursor) if state == "running" else None
+            work = await self._next_page(work, progress) if state == "running" else None
         return None
 
     async def _prepare(self, run: Run) -> Work | None:
@@ -178,8 +182,8 @@ class Dispatcher:
             return work
         return None
 
-    async def _next_page(self, work: Work, cursor: str | None) -> Work | None:
-        run = replace(work.run, cursor=cursor, attempts=0)
+    async def _next_page(self, work: Work, done: Progress) -> Work | None:
+        run = replace(work.run, cursor=done.cursor, attempts=1, resolved=work.run.resolved + done.resolved)
         if self._is_draining:
             await self._give_back(run, self._now(), counted=False, reason=INTERRUPTED)
             return None
@@ -232,6 +236,7 @@ class Dispatcher:
 
     async def _retry(self, run: Run, late: list[Delivery]) -> None:
         """Try late deliveries of one run again: those only who still qualify."""
+        keeper = asyncio.create_task(self._keep(lambda until: self._renew_late(late, until), asyncio.current_task()))
         try:
             settled = await self._settle(run, late)
             BEFORE_SETTLE()
@@ -243,6 +248,11 @@ class Dispatcher:
             raise
         finally:
             self._sending -= len(late)
+            keeper.cancel()
+
+    async def _renew_late(self, late: Sequence[Delivery], until: datetime) -> bool:
+        """Hold deliveries longer: a slow receiver may take its time for many of them, one after the other."""
+        return await self._store.write(deliveries.renew, late, until=until) > 0
 
     async def _settle(self, run: Run, late: list[Delivery]) -> list[Settled]:
         work = await self._handover.work(run)

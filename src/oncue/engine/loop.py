@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import uuid4
@@ -73,13 +73,16 @@ class Loop:
 
     async def run(self, components: Sequence[Component], *, drain: timedelta) -> None:
         """Run `components` until `stop` is called, and then for at most `drain` longer."""
-        helpers = [asyncio.create_task(coroutine) for coroutine in (self._sample(), self.store.listen())]
+        helpers = [
+            asyncio.create_task(self._keep_up(name, helper))
+            for name, helper in (("clock sample", self._sample), ("notices", self.store.listen))
+        ]
         workers: list[asyncio.Task[None]] = []
         try:
             await self._first_sample()
             self.ready.set()
             told = asyncio.Event()
-            helpers.append(asyncio.create_task(self._beat(components, told)))
+            helpers.append(asyncio.create_task(self._keep_up("heartbeat", lambda: self._beat(components, told))))
             await told.wait()  # or the watch beside them would miss them at its first look
             workers = [asyncio.create_task(self._work(component)) for component in components]
             await self._stopping.wait()
@@ -103,6 +106,19 @@ class Loop:
                 await self._pause(BACKOFF[min(failures, len(BACKOFF)) - 1])
                 continue
             await bell.wait(self._seconds_until(next_at))
+
+    async def _keep_up(self, name: str, helper: Callable[[], Awaitable[None]]) -> None:
+        """Run a helper for ever: one that ended by what it did not expect begins again, or nobody would notice."""
+        failures = 0
+        while True:
+            try:
+                await helper()
+            except Exception as error:  # as above: a helper that is gone is silent
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    raise
+                failures += 1
+                self._tell(name, error, failures)
+            await self._pause(BACKOFF[min(failures, len(BACKOFF)) - 1])
 
     def _seconds_until(self, next_at: datetime | None) -> float:
         wait = LOOK if next_at is None else min(LOOK, next_at - self.now())

@@ -47,8 +47,8 @@ class Watch:
     async def step(self, now: datetime) -> datetime | None:
         """Look, tell what changed, and sweep when it is time."""
         if self._look_at is None or now >= self._look_at:
-            self._look_at = now + self._every
             await self._look(now)
+            self._look_at = now + self._every
         if self._sweep_at is None or now >= self._sweep_at:
             gone = await self._sweep(now)
             self._sweep_at = now if gone >= SWEEP_ROWS else now + SWEEP
@@ -83,10 +83,12 @@ class Watch:
 async def examine(store: Store, figures: Figures, *, now: datetime, overdue: timedelta) -> list[health.Problem]:
     """Return what is wrong now; also for `oncue doctor` and `/readyz`."""
     components = await store.read(watch.components)
+    held = await store.read(watch.held, now=now, before=now - overdue)
     signs = health.Signs(
         oldest_schedule=figures.oldest_schedule,
         oldest_run=figures.oldest_run,
         stopped=figures.stopped,
+        held=held,
         dead_letters=figures.dead_letters_open,
         schedules=figures.schedules.get("active", 0),
         seen=[(one.name, f"{one.host} (pid {one.pid})", one.seen_at) for one in components],

@@ -41,6 +41,7 @@ LINES: Final[Mapping[tuple[str, str], tuple[Level, str]]] = {
     ("task", "removed"): ("info", "task removed"),
 }
 SHOWN: Final = 500  # characters of a value
+DRIVERS: Final = ("pika", "asyncpg")  # they tell of each try; what it means is told once, in our words
 QUIET: Final = frozenset({"dead_letter"})  # their reasons are the words of receivers, which may repeat data
 
 _Fields = MutableMapping[str, Any]
@@ -61,13 +62,18 @@ log: structlog.stdlib.BoundLogger = structlog.wrap_logger(
 
 
 def set_up_logging(format: Format = "text", level: Level = "info", *, file: TextIO | None = None) -> None:
-    """Write log lines to `file` (standard error): ours from `level` on, and warnings of the libraries below."""
+    """Write log lines to `file` (standard error): ours from `level` on, and warnings of the libraries below.
+
+    Those that speak to stores and brokers are silent: an outage is no storm of lines.
+    """
     handler = logging.StreamHandler(file or sys.stderr)
     handler.setFormatter(_Json() if format == "json" else _Text())
     lowest = logging.getLevelNamesMapping()[level.upper()]
     logging.root.handlers = [handler]
     logging.root.setLevel(max(lowest, logging.WARNING))
     logging.getLogger("oncue").setLevel(lowest)
+    for driver in DRIVERS:
+        logging.getLogger(driver).setLevel(logging.CRITICAL)
 
 
 def tell_changes(change: Change) -> None:
@@ -94,7 +100,7 @@ def _fields(change: Change) -> dict[str, Any]:
     if "task" in facts:
         fields["task"] = facts.pop("task")
     if "://" in str(facts.get("queue")):
-        facts["queue"] = urlsplit(facts["queue"]).hostname  # a receiver's URL may hold a secret
+        facts["queue"] = _host(facts["queue"])  # a receiver's URL may hold a secret
     fields[change.noun] = change.name
     if (late := facts.pop("late", None)) is not None:
         fields["late"] = f"{late:.1f}s"
@@ -102,6 +108,13 @@ def _fields(change: Change) -> dict[str, Any]:
     if change.reason and change.noun not in QUIET:
         fields["reason"] = change.reason
     return fields
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:  # it was never a URL, and telling of it must go on
+        return None
 
 
 def _text(value: Any) -> str:

@@ -16,6 +16,7 @@ class Signs:
     oldest_schedule: datetime | None
     oldest_run: datetime | None
     stopped: tuple[tuple[str, str], ...]
+    held: Sequence[tuple[str, str, datetime]]
     dead_letters: int
     schedules: int
     seen: Sequence[tuple[str, str, datetime]]
@@ -34,6 +35,9 @@ class Problem:
 def problems(signs: Signs, *, now: datetime, overdue: timedelta, silent: timedelta) -> list[Problem]:
     """Return what is wrong now, most urgent first."""
     found = [*_silent(signs, now=now, silent=silent), *_late(signs, now=now, overdue=overdue)]
+    for name, reason, since in signs.held:
+        text = f'a run of task "{name}" has been tried in vain for {_seconds(now - since)}: {reason.rstrip(".")}.'
+        found.append(Problem("runs_held", name, text))
     for name, reason in signs.stopped:
         text = f'the schedule of task "{name}" is stopped: {reason}. Mend the task file and apply it again.'
         found.append(Problem("schedule_stopped", name, text))

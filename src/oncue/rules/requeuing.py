@@ -28,7 +28,8 @@ def plan(requeue: Requeue, *, now: datetime) -> Plan:
         return Plan(0, "done", now, _tally(requeue))
     if requeue.state == "canary":
         return _plan_canary(requeue, settled, now=now)
-    if settled >= 10 and requeue.failed > WORST * settled:
+    judged, failed = settled - requeue.forgiven, requeue.failed - requeue.forgiven
+    if judged >= 10 and failed > WORST * judged:
         return Plan(
             0, "paused", now, f"more than half came back: {_tally(requeue)}; resume it when the cause is mended"
         )

@@ -176,8 +176,10 @@ def _text(field: str, value: object) -> str:
     """Return a value as text; TOML knows dates and times of its own."""
     if isinstance(value, (datetime, date)) and field in ("at", "anchor"):
         return value.isoformat()
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str):
         raise TriggerError(f"{field}: {value!r} is not text. Write it in quotes.")
+    if not value.strip():
+        raise TriggerError(f"{field}: it is empty. Write when the task is due.")
     return value.strip()
 
 

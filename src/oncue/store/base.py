@@ -134,7 +134,7 @@ class Store:
         """
         writing = asyncio.create_task(self._write(lambda: verb(*args, **kwargs)))
         self._under_way.add(writing)
-        writing.add_done_callback(self._under_way.discard)
+        writing.add_done_callback(self._ended)
         answer: T = await asyncio.shield(writing)
         return answer
 
@@ -151,15 +151,21 @@ class Store:
         await asyncio.gather(*self._under_way, return_exceptions=True)
         await self.database.close()
 
+    def _ended(self, writing: asyncio.Task[Any]) -> None:
+        """Forget a write; what went wrong with it is seen, for whoever asked for it may be gone."""
+        self._under_way.discard(writing)
+        if not writing.cancelled():
+            writing.exception()
+
     async def _write(self, steps: Callable[[], Steps[Any]]) -> Any:
         committed = await self.database.write(steps)
-        for change in committed.changes:
-            for listener in self.listeners:
-                listener(change)
         for wake in committed.wakes:
             self.bells[wake.component].ring(wake.at)
         if committed.wakes:
             await self.database.announce(committed.wakes)
+        for change in committed.changes:  # last: whatever a listener raises, nobody misses what became due
+            for listener in self.listeners:
+                listener(change)
         return committed.answer
 
     def _hear(self, component: str, at: datetime | None) -> None:

@@ -240,6 +240,7 @@ def read_requeue(row: Row) -> Requeue:
         created_at=_time(row["created_at"]),
         ready_at=_time(row["ready_at"]),
         ended_at=as_time(row["ended_at"]),
+        forgiven=row["forgiven"],
     )
 
 

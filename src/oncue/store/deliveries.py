@@ -38,6 +38,12 @@ def claim(*, now: datetime, until: datetime, limit: int) -> Steps[list[tuple[Del
     return [(delivery, runs[delivery.run_id]) for delivery in claimed]
 
 
+def renew(held: Sequence[Delivery], *, until: datetime) -> Steps[int]:
+    """Hold claimed deliveries longer; answer how many this caller still held."""
+    rows = yield ask("renew_deliveries", rows=[(one.id, one.fence) for one in held], until=until)
+    return len(rows)
+
+
 def settle(settled: Sequence[Settled], *, now: datetime) -> Steps[int]:
     """Write what became of claimed deliveries, count it on their runs, and end the runs that have none left.
 

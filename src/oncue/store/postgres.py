@@ -39,6 +39,7 @@ RETRIED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.Un
 GONE = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # its connection was cut in the middle of a statement
     asyncpg.CannotConnectNowError,
     asyncpg.OperatorInterventionError,
     asyncpg.TooManyConnectionsError,
@@ -230,4 +231,6 @@ def _read_url(url: str) -> tuple[str, dict[str, Any]]:
 
 def _one_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
+    if isinstance(error, TimeoutError) and not text:
+        return "it did not answer in time; it may be overloaded, or somebody may hold a lock on Oncue's tables"
     return text or type(error).__name__

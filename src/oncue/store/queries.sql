@@ -556,6 +556,16 @@ where id in (select id from picked)
 returning id, run_id, message_id, key_json, data, requeue, state, reason, ready_at, attempts, fence, errors,
     created_at, ended_at
 
+-- name: renew_deliveries
+-- Served by the primary key, as settle_deliveries.
+update deliveries
+set ready_at = :until
+from {rows:id bigint, fence bigint}
+where deliveries.id = rows.id
+  and deliveries.fence = rows.fence
+  and ({deliveries.state in delivery.confirm}) is true
+returning deliveries.id
+
 -- name: settle_deliveries
 -- Served by the primary key: `is true` hides from the planner that deliveries_ready would do, which may be long.
 update deliveries
@@ -805,9 +815,13 @@ set recovered = recovered + :recovered,
 where id = :id
 
 -- name: move_requeue
--- Served by the primary key.
+-- Served by the primary key. What came back before it was paused is not held against it when it is resumed.
 update requeues
-set state = :state, reason = :reason, ready_at = :ready_at, ended_at = :ended_at
+set state = :state,
+    reason = :reason,
+    ready_at = :ready_at,
+    ended_at = :ended_at,
+    forgiven = case when {state in requeue.resume} then failed else forgiven end
 where id = :id
   and state = :seen
 returning id
@@ -895,6 +909,23 @@ where {state in run.claim}
   and ready_at <= :now
 order by ready_at
 limit 1
+
+-- name: list_held
+-- Served by runs_ready: what was given back waits for its next try, later than now.
+select tasks.name, max(picked.reason) as reason, min(picked.asked_at) as asked_at
+from (
+    select task_id, asked_at, reason
+    from runs
+    where {state in run.claim}
+      and ready_at > :now
+      and asked_at < :before
+      and reason is not null
+    order by ready_at
+    limit :limit
+) as picked
+join tasks on tasks.id = picked.task_id
+group by tasks.name
+order by tasks.name
 
 -- name: list_stopped
 -- Served by schedules_resting.

@@ -78,7 +78,12 @@ class SqliteDatabase:
         except sqlite3.OperationalError as error:
             if str(error).startswith("no such"):
                 raise SchemaError(f"the store {self._path} lacks tables ({error}): run `oncue migrate`.") from error
-            raise StoreUnavailable(f"the store {self._path} cannot be used now: {error}") from error
+            raise StoreUnavailable(f"the store {self._path} cannot be used now: {error}{_remedy(error)}") from error
+        except sqlite3.DatabaseError as error:
+            if type(error) is not sqlite3.DatabaseError:  # a mistake of ours, such as a constraint that is broken
+                raise
+            text = f"the store {self._path} cannot be used: {error}. Name another store, or put a backup in its place."
+            raise StoreUnavailable(text) from error
 
     def _transact(self, steps: Callable[[], Steps[Any]]) -> Committed:
         connection = self._connect("writer")
@@ -149,6 +154,15 @@ class SqliteDatabase:
 
     def _disconnect(self, name: str) -> None:
         self._connections.pop(name).close()
+
+
+def _remedy(error: sqlite3.OperationalError) -> str:
+    words = str(error)
+    if words.startswith("unable to open"):
+        return ". Its folder must be there, and this user must be allowed to write in it."
+    if words.endswith("already exists"):
+        return ". It holds the tables of another program: name another store."
+    return ""
 
 
 def _bind(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -85,6 +85,12 @@ def figures(*, now: datetime) -> Steps[Figures]:
     )
 
 
+def held(*, now: datetime, before: datetime, limit: int = 1000) -> Steps[list[tuple[str, str, datetime]]]:
+    """Return (task, reason, since) of runs asked for before a moment that were tried in vain and wait to be again."""
+    rows = yield ask("list_held", now=now, before=before, limit=limit)
+    return [(row["name"], row["reason"], _time(row["asked_at"])) for row in rows]
+
+
 def ledger(task_id: int, *, first: datetime, last: datetime, limit: int) -> Steps[list[dict[str, Any]]]:
     """Return what the ledger says of a task's due times between two moments, latest first."""
     rows = yield ask("read_ledger", task_id=task_id, first=first, last=last, limit=limit)

@@ -156,6 +156,8 @@ def read_key(row: Mapping[str, Any], place: int) -> Key:
             raise ResolveError(
                 f"row {place} of the page has the key {row['key']}: give each row a key that is not null."
             )
+        case "":
+            raise ResolveError(f"row {place} of the page has an empty key: give each row a key that is not empty.")
         case str() | int() as key:
             return key
         case UUID() as key:

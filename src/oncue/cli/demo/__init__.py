@@ -11,7 +11,7 @@ import typer
 from oncue.cli.demo.playing import play
 from oncue.cli.demo.screen import Screen
 from oncue.cli.session import fail
-from oncue.errors import OncueError
+from oncue.errors import ConfigError, OncueError
 
 
 def demo(
@@ -20,6 +20,10 @@ def demo(
 ) -> None:
     """Show Oncue at work: about half a minute, on this machine alone."""
     screen = Screen()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        fail(ConfigError(f"{folder} cannot be made: {error.strerror}. Name another folder with --folder."))
     try:
         code = asyncio.run(play(folder, screen, once=once))
     except OncueError as error:

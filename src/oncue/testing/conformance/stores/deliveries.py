@@ -45,6 +45,17 @@ class DeliveryConformance:
         assert len(set(ids)) == len(ids)
         assert len(ids + rest) == 30
 
+    async def test_a_delivery_is_held_longer_by_who_holds_it_and_by_nobody_else(self, store: Store) -> None:
+        await make_settling(store, "k", now=at(0))
+        (lost,) = [one for one, _ in await store.write(deliveries.claim, now=at(1), until=at(2), limit=10)]
+        (held,) = [one for one, _ in await store.write(deliveries.claim, now=at(3), until=at(31), limit=10)]
+
+        answers = [await store.write(deliveries.renew, [one], until=at(90)) for one in (lost, held)]
+
+        assert answers == [0, 1]
+        assert await claim_deliveries(store, at(89)) == []
+        assert [one.id for one in await claim_deliveries(store, at(90))] == [held.id]
+
     @pytest.mark.parametrize(
         ("state", "end", "counts"),
         [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from oncue.definition import Misfire
@@ -189,6 +191,24 @@ class TaskConformance:
         assert (won, await latest(store)) == (set(), [])
         assert new is not None
         assert (new.next_at, new.version > held[0].version) == (at(minutes=1, seconds=2), True)
+
+    async def test_two_that_apply_the_same_at_once_make_each_task_once(self, store: Store) -> None:
+        definitions = [make_definition(name) for name in "abc"]
+
+        verdicts = await asyncio.gather(apply(store, *definitions), apply(store, *definitions[::-1]))
+
+        assert sorted(verdicts) == [["created"] * 3, ["unchanged"] * 3]
+
+    async def test_a_change_and_a_pause_at_once_leave_nothing_that_fires(self, store: Store) -> None:
+        for number in range(10):
+            await apply(store, make_definition(str(number)), now=at(0))
+
+            await asyncio.gather(
+                apply(store, make_definition(str(number), schedule=HOURLY), now=at(1)),
+                store.write(tasks.pause, str(number), reason="test", actor="tester", now=at(1)),
+            )
+
+        assert await upcoming(store, at(days=1)) == []
 
     async def test_one_name_twice_is_refused_and_nothing_is_written(self, store: Store) -> None:
         with pytest.raises(Conflict, match="defined 2 times"):
