@@ -82,7 +82,7 @@ async def test_a_store_that_kept_all_promises_passes(kept: Kept, tmp_path: Path)
         ),
         (
             "insert into ledger select 99, task_id, 1, datetime(due_at, '-1 hour') || '+00:00', "
-            "datetime(due_at, '-1 hour') || '+00:00', 1, 'missed', 'late', due_at from runs where id = 1",
+            f"datetime(due_at, '-1 hour') || '+00:00', 1, 'missed', 'late', due_at from runs where id = {A_RUN}",
             "the ledger counts 1 where 0 were due",
         ),
         ("delete from runs where cause like 'event:%0'", "0 runs of orders"),
