@@ -9,7 +9,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -19,7 +19,8 @@ from oncue.cli.output import say
 from oncue.cli.session import read_config, run
 from oncue.config import NO_FLAGS, Config, hidden
 from oncue.definition import Definition
-from oncue.observe.log import set_up_logging
+from oncue.errors import StoreUnavailable
+from oncue.observe.log import log, set_up_logging
 from oncue.taskfile import read_task_file
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 Listen = Annotated[str | None, typer.Option(help="Serve HTTP on host:port.", show_default=False)]
 TaskFile = Annotated[Path | None, typer.Argument(help="A task file to apply first.", show_default=False)]
+RETRY: Final = 1.0  # seconds
 MakeApp = Callable[[Oncue], "ASGIApp"]
 
 
@@ -109,6 +111,7 @@ async def carry(
     from oncue.api.app import create_app
     from oncue.api.server import Server
 
+    await _reach(oncue)
     async with oncue:
         if definitions:
             for applied in await oncue.apply(definitions, actor="up"):
@@ -124,6 +127,19 @@ async def carry(
         if server is not None:
             await server.drain()
         await oncue.ingest.drain()
+
+
+async def _reach(oncue: Oncue) -> None:
+    """Wait for a store that is away, as running components do; what is wrong with one that is there is raised."""
+    is_told = False
+    while True:
+        try:
+            return await oncue.open()
+        except StoreUnavailable as error:
+            if not is_told:
+                log.warning("store unavailable", component="start", error=str(error))
+            is_told = True
+        await asyncio.sleep(RETRY)
 
 
 def _start(flags: Mapping[str, Any] = NO_FLAGS) -> Config:
