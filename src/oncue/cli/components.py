@@ -130,12 +130,14 @@ async def carry(
 
 
 async def _reach(oncue: Oncue) -> None:
-    """Wait for a store that is away, as running components do; what is wrong with one that is there is raised."""
+    """Wait for a server that is away, as running components do. A file that cannot be used is told at once."""
     is_told = False
     while True:
         try:
             return await oncue.open()
         except StoreUnavailable as error:
+            if not oncue.store.database.has_own_clock:
+                raise
             if not is_told:
                 log.warning("store unavailable", component="start", error=str(error))
             is_told = True
