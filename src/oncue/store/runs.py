@@ -70,9 +70,9 @@ def _admit(picked: Sequence[Row], *, now: datetime) -> Steps[list[int]]:
             taken.append((task_id, row["id"]))
             slots[task_id] = row["id"]
         elif admission == "skip":
-            moved.append((row["id"], "skipped", f"run {holder} of this task is still handing over", now))
+            moved.append((row["id"], "skipped", "an earlier run is still handing over", now))
         else:
-            moved.append((row["id"], "queued", f"waits for run {holder} of this task", None))
+            moved.append((row["id"], "queued", "waits for an earlier run to hand over", None))
             waiting.add(task_id)
     if taken:
         yield ask("take_slots", rows=taken)
