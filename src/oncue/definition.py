@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
 Overlap = Literal["allow", "skip", "queue", "replace"]
@@ -83,6 +83,30 @@ class Retry:
     backoff: Literal["exponential", "fixed"] = "exponential"
     first: timedelta = timedelta(seconds=2)
     cap: timedelta = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """A named set of days: those on `weekdays` ("mon", …) and `dates` (each with a name, or ""), less `without`.
+
+    `known_until` is the last day that it was filled to, None for one that has no end; `source` says where it came from.
+    """
+
+    name: str
+    weekdays: tuple[str, ...] = ()
+    dates: Mapping[date, str] = field(default_factory=dict)
+    without: tuple[date, ...] = ()
+    known_until: date | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One named due time that is skipped, or (with `moved_to`) runs at another moment instead."""
+
+    due_at: datetime
+    moved_to: datetime | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
