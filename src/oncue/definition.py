@@ -68,11 +68,16 @@ Target = BrokerTarget | HttpTarget
 
 @dataclass(frozen=True, slots=True)
 class Misfire:
-    """What becomes of due times that were not fired within `grace`; none older than `max_age` is caught up."""
+    """What becomes of due times that were not fired within `grace`; none older than `max_age` is caught up.
+
+    With `all`, at most the latest `max` of them. With `hold`, what is caught up waits for a person.
+    """
 
     grace: timedelta = timedelta(minutes=1)
     catch_up: CatchUp = "latest"
     max_age: timedelta = timedelta(days=1)
+    max: int | None = None
+    hold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,23 @@ class Retry:
     backoff: Literal["exponential", "fixed"] = "exponential"
     first: timedelta = timedelta(seconds=2)
     cap: timedelta = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """All that a task file says of one task. `schedule` is the trigger as written, read by `rules.times`."""
+
+    name: str
+    target: Target
+    description: str = ""
+    schedule: dict[str, Any] | None = None
+    on: tuple[Subscription, ...] = ()
+    resolve: Resolver = NoResolver()
+    misfire: Misfire = Misfire()
+    overlap: Overlap = "skip"
+    expires: timedelta | None = None
+    retry: Retry = Retry()
+    renamed_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +129,3 @@ class Override:
     due_at: datetime
     moved_to: datetime | None = None
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """All that a task file says of one task. `schedule` is the trigger as written, read by `rules.times`."""
-
-    name: str
-    target: Target
-    description: str = ""
-    schedule: dict[str, Any] | None = None
-    on: tuple[Subscription, ...] = ()
-    resolve: Resolver = NoResolver()
-    misfire: Misfire = Misfire()
-    overlap: Overlap = "skip"
-    expires: timedelta | None = None
-    retry: Retry = Retry()
-    renamed_from: str | None = None
