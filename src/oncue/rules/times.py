@@ -18,7 +18,7 @@ from oncue.errors import TriggerError
 from oncue.rules import every as steps
 from oncue.rules import rrule as calendar
 from oncue.rules import zones
-from oncue.rules.at import At, read_at, read_moment
+from oncue.rules.at import At, last_moment, next_moment, read_anchor, read_at
 from oncue.rules.cron import Cron, read_cron
 from oncue.rules.every import Every
 from oncue.rules.rrule import Rrule
@@ -60,15 +60,16 @@ def read_trigger(spec: Mapping[str, object], *, anchor: datetime | None = None, 
     if not isinstance(zone_name, str):
         raise TriggerError(f'zone: {zone_name!r} is not text. Write an IANA name, such as "Europe/Athens".')
     zone = zones.read_zone(zone_name)
+    dst = spec.get("dst")
     if kind == "cron":
-        return read_cron(text, zone, name=name)
+        return read_cron(text, zone, name=name, dst=dst)
     if kind == "at":
-        return read_at(text, zone, has_zone="zone" in spec)
+        return read_at(text, zone, has_zone="zone" in spec, dst=dst)
     if "anchor" in spec:
-        anchor = read_moment("anchor", _text("anchor", spec["anchor"]), zone)
+        anchor = read_anchor("anchor", _text("anchor", spec["anchor"]), zone)
     if kind == "rrule":
-        return read_rrule(text, zone, anchor=anchor)
-    return _read_every(text, zone, anchor)
+        return read_rrule(text, zone, anchor=anchor, dst=dst)
+    return _read_every(text, zone, anchor, dst)
 
 
 def next_after(trigger: Trigger, after: datetime) -> datetime | None:
@@ -76,15 +77,15 @@ def next_after(trigger: Trigger, after: datetime) -> datetime | None:
     after = after.astimezone(UTC)
     try:
         match trigger:
-            case Cron(_, zone, pattern, is_wildcard):
-                found = zones.first_placed(pattern, zone, after.replace(tzinfo=None), is_wildcard=is_wildcard)
+            case Cron(_, zone, pattern):
+                found = zones.first_placed(pattern, zone, after.replace(tzinfo=None), trigger.placing)
                 return found and found.replace(tzinfo=UTC)
             case Every():
                 return steps.next_step(trigger, after)
             case Rrule():
                 return next(calendar.walk(trigger, after), None)
             case At():
-                return trigger.moment if trigger.moment > after else None
+                return next_moment(trigger, after)
     except OverflowError:
         return None  # the end of the calendar
 
@@ -94,15 +95,15 @@ def previous_before(trigger: Trigger, before: datetime) -> datetime | None:
     before = before.astimezone(UTC)
     try:
         match trigger:
-            case Cron(_, zone, pattern, is_wildcard):
-                found = zones.last_placed(pattern, zone, before.replace(tzinfo=None), is_wildcard=is_wildcard)
+            case Cron(_, zone, pattern):
+                found = zones.last_placed(pattern, zone, before.replace(tzinfo=None), trigger.placing)
                 return found and found.replace(tzinfo=UTC)
             case Every():
                 return steps.last_step(trigger, before)
             case Rrule():
                 return calendar.last_before(trigger, before)
             case At():
-                return trigger.moment if trigger.moment < before else None
+                return last_moment(trigger, before)
     except OverflowError:
         return None
 
@@ -124,7 +125,7 @@ def count_between(trigger: Trigger, after: datetime, until: datetime) -> tuple[i
     count = None
     if isinstance(trigger, Cron):
         lower, upper = (moment.astimezone(UTC).replace(tzinfo=None) for moment in (after, last))
-        count = zones.count_placed(trigger.pattern, trigger.zone, lower, upper, is_wildcard=trigger.is_wildcard)
+        count = zones.count_placed(trigger.pattern, trigger.zone, lower, upper, trigger.placing)
     if isinstance(trigger, Every):
         count = steps.count_steps(trigger, after, until)
     if isinstance(trigger, Rrule):
@@ -156,7 +157,7 @@ def _walk(trigger: Trigger, after: datetime) -> Iterator[datetime]:
 
 
 def _read_kind(spec: Mapping[str, object]) -> tuple[str, str]:
-    known = (*KINDS, "zone", "anchor")
+    known = (*KINDS, "zone", "anchor", "dst")
     for key in spec:
         if key not in known:
             near = difflib.get_close_matches(str(key), known, n=1)
@@ -183,17 +184,17 @@ def _text(field: str, value: object) -> str:
     return value.strip()
 
 
-def _read_every(text: str, zone: ZoneInfo, anchor: datetime | None) -> Every:
+def _read_every(text: str, zone: ZoneInfo, anchor: datetime | None, dst: object) -> Every:
     step_text = text
     if text.startswith("R"):
         head, _, rest = text.partition("/")
         anchor_text, slash, step_text = rest.rpartition("/")
         if head != "R" or not slash:
             raise TriggerError(f'every: "{text}" is not a repetition. Write R/<anchor>/<duration>.')
-        anchor = read_moment("every", anchor_text, zone)
+        anchor = read_anchor("every", anchor_text, zone)
     step = steps.read_step(step_text)
     if anchor is None:
         raise TriggerError(
             f'anchor: every = "{text}" has nothing to count from. Write anchor = "2026-01-31T09:00:00Z".'
         )
-    return Every(text, zone, step, anchor.astimezone(UTC))
+    return steps.read_every(text, zone, step=step, anchor=anchor, dst=dst)
