@@ -172,10 +172,10 @@ class Pattern:
 
 def _special_dates(special: MonthEnd, length: int, weekday_days: tuple[int, ...]) -> int:
     workdays = weekday_days[0b0111110] & (2 << length) - 2
-    days = sum(1 << length - k for k in _bits(special.before_last) if k < length)
+    days = sum(1 << length - k for k in bits(special.before_last) if k < length)
     if special.last_workday:
         days |= 1 << _highest(workdays)
-    for day in _bits(special.nearest):
+    for day in bits(special.nearest):
         if day <= length:
             # Saturday goes to Friday and Sunday to Monday, but never into another month.
             near = (day, day - 1, day + 1, day + 2, day - 2)
@@ -186,7 +186,7 @@ def _special_dates(special: MonthEnd, length: int, weekday_days: tuple[int, ...]
 def _special_weekdays(special: MonthEnd, length: int, weekday_days: tuple[int, ...]) -> int:
     last_week = (2 << length) - 1 & ~((2 << length - 7) - 1)
     days = weekday_days[special.last_weekdays] & last_week
-    for bit in _bits(special.nth_weekdays):
+    for bit in bits(special.nth_weekdays):
         nth, weekday = divmod(bit, 7)
         days |= weekday_days[1 << weekday] & 0b1111111 << 7 * nth + 1
     return days
@@ -204,10 +204,11 @@ def _month(year: int, month: int) -> tuple[int, tuple[int, ...]]:
 def _weekday_days(first: int) -> tuple[int, ...]:
     """Return for each of the 128 sets of weekdays the days on them, in a month whose first day is `first`."""
     on = [sum(1 << day for day in range(1, 32) if (first + day - 1) % 7 == weekday) for weekday in range(7)]
-    return tuple(sum(on[weekday] for weekday in _bits(chosen)) for chosen in range(ALL_WEEKDAYS + 1))
+    return tuple(sum(on[weekday] for weekday in bits(chosen)) for chosen in range(ALL_WEEKDAYS + 1))
 
 
-def _bits(mask: int) -> list[int]:
+def bits(mask: int) -> list[int]:
+    """Return the bits that are set."""
     return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
 
 
