@@ -171,7 +171,7 @@ def back(trigger: times.Trigger, until: datetime, after: datetime) -> list[datet
     return found[::-1]
 
 
-@settings(MODEST, max_examples=600)
+@settings(MODEST, max_examples=300)
 @given(composed(), st.integers(0, 12))
 def test_composed_times_are_those_of_the_rules_applied_day_by_day(drawn: tuple[Composed, datetime], days: int) -> None:
     schedule, after = drawn
@@ -181,12 +181,13 @@ def test_composed_times_are_those_of_the_rules_applied_day_by_day(drawn: tuple[C
 
     try:
         found = times.times_between(trigger, after, until, 5000)
+        found_back = back(trigger, until, after)
     except times.TriggerError as error:
         assume(not str(error).startswith("except: it takes away more than"))
         raise
 
     assert found == expected
-    assert back(trigger, until, after) == expected
+    assert found_back == expected
     tally = times.tally_between(trigger, after, until)
     ends = (expected[0], expected[-1]) if expected else (None, None)
     assert tally == times.Tally(len(expected), *ends)
@@ -194,7 +195,7 @@ def test_composed_times_are_those_of_the_rules_applied_day_by_day(drawn: tuple[C
         assert times.next_after(trigger, moment - TICK) == moment
 
 
-@settings(MODEST, max_examples=200)
+@settings(MODEST, max_examples=100)
 @given(composed(), st.data())
 def test_changes_by_hand_take_out_and_put_in_exactly_what_they_name(
     drawn: tuple[Composed, datetime], data: st.DataObject
@@ -255,7 +256,7 @@ def any_kinds(draw: st.DrawFn) -> tuple[times.Timetable, datetime]:
     return replace(table, parts=tuple(parts), excluded=tuple(excluded)), after
 
 
-@settings(MODEST, max_examples=400)
+@settings(MODEST, max_examples=200)
 @given(any_kinds(), st.integers(1, 3 * 86400))
 def test_a_timetable_of_any_kinds_is_the_set_of_what_its_kinds_name(
     drawn: tuple[times.Timetable, datetime], seconds: int
@@ -271,15 +272,17 @@ def test_a_timetable_of_any_kinds_is_the_set_of_what_its_kinds_name(
     expected = sorted(m for m in named - gone if all(is_on(one, m.astimezone(zone).date()) for one in only))
     try:
         found = times.times_between(table, after, until, 5000)
-    except times.TriggerError:
-        assume(False)
+        found_back = back(table, until, after)
+    except times.TriggerError as error:
+        assume(not str(error).startswith("except: it takes away more than"))
+        raise
 
     assert found == expected
     assert all(moment.tzinfo is UTC for moment in found)
     assert all(later > earlier for earlier, later in pairwise([after, *found]))
     if expected:
         assert times.tally_between(table, after, until) == times.Tally(len(expected), expected[0], expected[-1])
-        assert back(table, until, after) == expected
+    assert found_back == expected
 
 
 @MODEST
