@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from oncue.errors import TriggerError
 from oncue.rules.pattern import MonthEnd, Pattern
+from oncue.rules.placing import FIXED, WILDCARD, Placing, read_placing
 
 LONGEST: Final = 1000
 MACROS: Final = {
@@ -39,6 +40,7 @@ class Cron:
     zone: ZoneInfo
     pattern: Pattern
     is_wildcard: bool
+    placing: Placing = FIXED
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ MONTH: Final = Field("month", 1, 12, MONTHS)
 WEEKDAY: Final = Field("weekday", 0, 6, WEEKDAYS)
 
 
-def read_cron(text: str, zone: ZoneInfo, *, name: str = "") -> Cron:
+def read_cron(text: str, zone: ZoneInfo, *, name: str = "", dst: object = None) -> Cron:
     """Return the cron trigger that a text means; `name` is what `H` is hashed from."""
     if len(text) > LONGEST:
         raise TriggerError(f"cron: the text has {len(text)} characters. Write at most {LONGEST}.")
@@ -78,7 +80,8 @@ def read_cron(text: str, zone: ZoneInfo, *, name: str = "") -> Cron:
         is_either=not (days.startswith("*") or weekdays.startswith("*")),
         special=special if special != MonthEnd() else None,
     )
-    return Cron(text, zone, pattern, minutes.startswith("*") or hours.startswith("*"))
+    is_wildcard = minutes.startswith("*") or hours.startswith("*")
+    return Cron(text, zone, pattern, is_wildcard, read_placing(dst, WILDCARD if is_wildcard else FIXED))
 
 
 def _fields(text: str) -> list[str]:
