@@ -19,8 +19,9 @@ from oncue.rules import every as steps
 from oncue.rules import rrule as calendar
 from oncue.rules import zones
 from oncue.rules.at import At, last_moment, next_moment, read_anchor, read_at
-from oncue.rules.cron import Cron, read_cron
+from oncue.rules.cron import Cron, is_ended, read_cron
 from oncue.rules.every import Every
+from oncue.rules.pattern import HORIZON
 from oncue.rules.rrule import Rrule
 from oncue.rules.rrule_text import read_rrule
 from oncue.rules.words import describe, note_of
@@ -62,7 +63,8 @@ def read_trigger(spec: Mapping[str, object], *, anchor: datetime | None = None, 
     zone = zones.read_zone(zone_name)
     dst = spec.get("dst")
     if kind == "cron":
-        return read_cron(text, zone, name=name, dst=dst)
+        dialect = _text("dialect", spec.get("dialect", "unix"))
+        return read_cron(text, zone, name=name, dialect=dialect, dst=dst)
     if kind == "at":
         return read_at(text, zone, has_zone="zone" in spec, dst=dst)
     if "anchor" in spec:
@@ -137,13 +139,17 @@ def count_between(trigger: Trigger, after: datetime, until: datetime) -> tuple[i
 
 def check(trigger: Trigger, after: datetime) -> None:
     """Raise TriggerError for a schedule that can never fire. One that has merely ended is not refused."""
-    if isinstance(trigger, Cron) and next_after(trigger, after) is None:
+    if isinstance(trigger, Cron) and not is_ended(trigger, after) and _is_far(next_after(trigger, after), after):
         raise TriggerError(
             f'cron: "{trigger.text}" has no time in the 13 years after {after.date()}. '
             "Write a day that its months have."
         )
     if isinstance(trigger, Rrule) and calendar.is_impossible(trigger):
         raise TriggerError(f'rrule: "{trigger.text}" names no time at all. Check its BY parts against each other.')
+
+
+def _is_far(found: datetime | None, after: datetime) -> bool:
+    return found is None or found - after > HORIZON
 
 
 def _walk(trigger: Trigger, after: datetime) -> Iterator[datetime]:
@@ -157,7 +163,7 @@ def _walk(trigger: Trigger, after: datetime) -> Iterator[datetime]:
 
 
 def _read_kind(spec: Mapping[str, object]) -> tuple[str, str]:
-    known = (*KINDS, "zone", "anchor", "dst")
+    known = (*KINDS, "zone", "anchor", "dialect", "dst")
     for key in spec:
         if key not in known:
             near = difflib.get_close_matches(str(key), known, n=1)
@@ -170,6 +176,8 @@ def _read_kind(spec: Mapping[str, object]) -> tuple[str, str]:
     kind = kinds[0]
     if "anchor" in spec and kind not in ("every", "rrule"):
         raise TriggerError(f"anchor: {kind} has no anchor. Leave it out.")
+    if "dialect" in spec and kind != "cron":
+        raise TriggerError(f"dialect: {kind} has no dialect. Leave it out.")
     return kind, _text(kind, spec[kind])
 
 
