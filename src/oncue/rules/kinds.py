@@ -13,9 +13,9 @@ from oncue.rules import every as steps
 from oncue.rules import rrule as calendar
 from oncue.rules import zones
 from oncue.rules.at import At, last_moment, next_moment
-from oncue.rules.cron import Cron
+from oncue.rules.cron import Cron, is_ended
 from oncue.rules.every import Every
-from oncue.rules.pattern import SECOND
+from oncue.rules.pattern import HORIZON, SECOND
 from oncue.rules.rrule import Rrule
 
 TICK: Final = timedelta(microseconds=1)
@@ -133,9 +133,13 @@ def walls_in(kind: Kind, low: datetime, high: datetime) -> list[datetime]:
 
 def check(kind: Kind, after: datetime) -> None:
     """Raise TriggerError for a kind that can never fire. One that has merely ended is not refused."""
-    if isinstance(kind, Cron) and next_after(kind, after) is None:
+    if isinstance(kind, Cron) and not is_ended(kind, after) and _is_far(next_after(kind, after), after):
         raise TriggerError(
             f'cron: "{kind.text}" has no time in the 13 years after {after.date()}. Write a day that its months have.'
         )
     if isinstance(kind, Rrule) and calendar.is_impossible(kind):
         raise TriggerError(f'rrule: "{kind.text}" names no time at all. Check its BY parts against each other.')
+
+
+def _is_far(found: datetime | None, after: datetime) -> bool:
+    return found is None or found - after > HORIZON

@@ -7,7 +7,8 @@ from typing import Final, assert_never
 
 from oncue.rules import kinds
 from oncue.rules.at import At
-from oncue.rules.cron import MONTHS, WEEKDAYS, Cron
+from oncue.rules.cron import Cron
+from oncue.rules.dialect import MONTHS, WEEKDAYS
 from oncue.rules.every import Every, Step
 from oncue.rules.pattern import MonthEnd, Pattern
 from oncue.rules.placing import CALENDAR, FIXED, WILDCARD, Placing
@@ -130,6 +131,8 @@ def _day_words(pattern: Pattern) -> str:
     month = ""
     if pattern.months.bit_count() < len(MONTHS):
         month = f" in {_spans(_numbers(pattern.months), names=('', *MONTH_NAMES))}"
+    if pattern.years is not None:
+        month += f"{' of' if month else ' in'} {_spans(sorted(pattern.years))}"
     if by_date and by_weekday:
         both = f"on {by_date} or on {by_weekday}" if pattern.is_either else f"on {by_date} if it is {by_weekday}"
         return f", {both}{month}"
