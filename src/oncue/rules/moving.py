@@ -61,17 +61,29 @@ def landed(table: Timetable, run: Run) -> dict[datetime, datetime]:
     return found
 
 
+def destinations(table: Timetable, moment: datetime) -> list[datetime]:
+    """Return the moments to which a time on a day that is not allowed is moved."""
+    run = run_of(table, day_at(table.zone, moment))
+    target = run.later if table.move == "next" else run.earlier
+    if target is None:
+        return []
+    named = [kind for kind in table.parts if exclusion.names((kind,), moment)]
+    return [placed for kind in named for wall in _carried(table, kind, moment, target) for placed in place(kind, wall)]
+
+
 def place(kind: Kind, wall: datetime) -> tuple[datetime, ...]:
     """Return the instants at which a trigger is due where it names a wall time; elapsed time goes by calendar rules."""
     is_elapsed = (isinstance(kind, Rrule) and kind.is_elapsed) or (isinstance(kind, Every) and kind.step.is_elapsed)
     return zones.place_wall(wall, kind.zone, CALENDAR if is_elapsed else kind.placing)
 
 
-def planned_walls(kind: Kind, moment: datetime) -> list[datetime]:
-    """Return the wall times that a trigger names for one of its times: what the clock shows, and what it skipped."""
+def _carried(table: Timetable, kind: Kind, moment: datetime, target: date) -> list[datetime]:
+    """Return the wall times of one of a part's times, what the clock shows and what it skipped, on another day."""
     shown = moment.astimezone(kind.zone).replace(tzinfo=None, fold=0)
     skipped = kinds.skipped_walls(kind, moment)
-    return [*skipped, *kinds.walls_in(kind, shown, shown + TICK)] if skipped else [shown]
+    walls = [*skipped, *kinds.walls_in(kind, shown, shown + TICK)] if skipped else [shown]
+    days = target - day_at(table.zone, moment)
+    return [wall + days + (shown.date() - wall.date()) for wall in walls]
 
 
 def _runs(table: Timetable, way: Way, start: datetime) -> Iterator[Run]:
@@ -120,9 +132,8 @@ def _moved_walls(table: Timetable, kind: Kind, run: Run) -> dict[datetime, datet
         day = day_at(table.zone, moment)
         if day in table.days or not table.is_within(moment) or exclusion.names(table.excluded, moment):
             continue
-        shown = moment.astimezone(kind.zone).date()
-        for wall in planned_walls(kind, moment):
-            found.setdefault(wall + (target - day) + (shown - wall.date()), moment)
+        for wall in _carried(table, kind, moment, target):
+            found.setdefault(wall, moment)
     return found
 
 

@@ -63,6 +63,11 @@ def describe(trigger: At | Every | Cron | Rrule) -> str:
             assert_never(trigger)
 
 
+def kind_of(trigger: At | Every | Cron | Rrule) -> str:
+    """Return the kind as a task file writes it."""
+    return type(trigger).__name__.lower()
+
+
 def note_of(trigger: At | Every | Cron | Rrule, moment: datetime) -> str | None:
     """Say what a change of the clocks did to one of a trigger's times: "moved from 02:30" or "first of two"."""
     if planned := kinds.skipped_walls(trigger, moment):
