@@ -11,6 +11,7 @@ from oncue.cli import components, doctor, failures, ops, runs, tasks
 from oncue.cli.demo import demo
 from oncue.cli.next import next_
 from oncue.cli.session import remember
+from oncue.cli.simulate import simulate_
 
 app = typer.Typer(
     help="Runs work on cue: at an exact time, or the moment a domain event happens.",
@@ -22,6 +23,7 @@ app = typer.Typer(
 components.add_to(app)
 tasks.add_to(app)
 app.command("next")(next_)
+app.command("simulate")(simulate_)
 runs.add_to(app)
 failures.add_to(app)
 ops.add_to(app)
