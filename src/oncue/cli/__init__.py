@@ -9,6 +9,7 @@ import typer
 
 from oncue.cli import components, doctor, failures, ops, runs, tasks
 from oncue.cli.demo import demo
+from oncue.cli.lint import lint_
 from oncue.cli.next import next_
 from oncue.cli.session import remember
 from oncue.cli.simulate import simulate_
@@ -24,6 +25,7 @@ components.add_to(app)
 tasks.add_to(app)
 app.command("next")(next_)
 app.command("simulate")(simulate_)
+app.command("lint")(lint_)
 runs.add_to(app)
 failures.add_to(app)
 ops.add_to(app)

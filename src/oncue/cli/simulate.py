@@ -57,7 +57,7 @@ def simulate_(
             print_json(compared) if as_json else say("\n".join(against.lines_of(compared)))
             raise typer.Exit(int(check and compared.differs))
         outages = tuple(_read_outage(text, end=span[1]) for text in outage or ())
-        slowness = dict(_read_slow(text, definitions) for text in slow or ())
+        slowness = dict(read_slow(text, definitions) for text in slow or ())
         shape = _simulate(definitions, Scenario(*span, outages, slowness, limit or FIRINGS))
     except OncueError as error:
         fail(error)
@@ -116,15 +116,16 @@ def _read_outage(text: str, *, end: datetime) -> Span:
     return begins, ends
 
 
-def _read_slow(text: str, definitions: Sequence[Definition]) -> tuple[str, timedelta]:
+def read_slow(text: str, definitions: Sequence[Definition]) -> tuple[str, timedelta]:
+    """Return what `--slow` says: a task of the file, and how long its runs take. Ends the command with exit 2."""
     name, equals, duration = text.partition("=")
     if not equals:
         _refuse(f'--slow "{text}" names no duration: write TASK=DURATION, such as report=5m.')
     known = [one.name for one in definitions]
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
-        hint = f'Did you mean "{near[0]}"?' if near else f"Its tasks: {', '.join(known)}."
-        _refuse(f'--slow: the file has no task "{name}". {hint}')
+        hint = f'Did you mean "{near[0]}"?' if near else f"Known tasks: {', '.join(known)}."
+        _refuse(f'--slow: there is no task "{name}". {hint}')
     try:
         return name, read_duration(duration)
     except ValueError as error:
