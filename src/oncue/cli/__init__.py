@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oncue.cli import components, doctor, failures, ops, runs, tasks
+from oncue.cli import components, doctor, failures, ops, overrides, runs, tasks
 from oncue.cli.demo import demo
 from oncue.cli.lint import lint_
 from oncue.cli.next import next_
@@ -26,6 +26,7 @@ tasks.add_to(app)
 app.command("next")(next_)
 app.command("simulate")(simulate_)
 app.command("lint")(lint_)
+overrides.add_to(app)
 runs.add_to(app)
 failures.add_to(app)
 ops.add_to(app)
