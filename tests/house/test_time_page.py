@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oncue.cli import app
+from tests.house import source
 
 PAGE = (Path(__file__).parents[2] / "docs" / "time.md").read_text()
 EXAMPLES = re.findall(r"```console\n\$ (?:TZ=(\S+) )?oncue (.*?)\n(.*?)```", PAGE, re.DOTALL)
@@ -29,6 +30,18 @@ def reader(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[None]:
         time.tzset()
         yield
     time.tzset()
+
+
+def test_every_finding_of_lint_is_on_the_page() -> None:
+    texts = [module.text for module in source.modules() if "lint" in module.place]
+    codes = {
+        code
+        for text in texts
+        for code in re.findall(r'"([a-z]+(?:-[a-z]+)*)",\s*(?:severity=)?"(?:error|warning|note)"', text)
+    }
+
+    assert len(codes) > 20
+    assert {code for code in codes - {"error", "warning"} if f"| `{code}` |" not in PAGE} == set()
 
 
 def test_the_page_has_examples() -> None:

@@ -8,12 +8,14 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from oncue.api.shapes import Shape, Time
+from oncue.cli.ahead import Known, read_trigger, with_calendars
 from oncue.definition import Definition
 from oncue.engine.simulation import Span
 from oncue.rules import comparing, times
 from oncue.rules.comparing import Difference
 from oncue.rules.durations import write_duration
-from oncue.rules.zones import UTC_ZONE
+from oncue.rules.zones import read_zone
+from oncue.taskfile import TaskFile
 
 SAME = Difference(0, (), (), ())
 
@@ -73,15 +75,22 @@ class AgainstShape(Shape):
     tasks: list[TaskDifferenceShape]
 
 
-def compare_files(new: Sequence[Definition], old: Sequence[Definition], *, span: Span, limit: int) -> list[Compared]:
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A task of one file with its trigger."""
+
+    definition: Definition
+    trigger: times.Trigger
+
+
+def compare_files(new: TaskFile, old: TaskFile, *, known: Known, span: Span, limit: int) -> list[Compared]:
     """Compare the due times of each task that has a schedule in either file, by name; at most `limit` of each."""
-    before = {one.name: one for one in old if one.schedule is not None}
+    before = _timed(old, known, span[0])
     found: list[Compared] = []
-    for definition in new:
-        if definition.schedule is not None:
-            earlier = before.pop(definition.name, None) or before.pop(definition.renamed_from or "", None)
-            found.append(_compare(earlier, definition, span=span, limit=limit))
-    found += [_compare(definition, None, span=span, limit=limit) for definition in before.values()]
+    for name, timed in _timed(new, known, span[0]).items():
+        earlier = before.pop(name, None) or before.pop(timed.definition.renamed_from or "", None)
+        found.append(_compare(earlier, timed, span=span, limit=limit))
+    found += [_compare(timed, None, span=span, limit=limit) for timed in before.values()]
     return found
 
 
@@ -112,25 +121,27 @@ def lines_of(shape: AgainstShape) -> list[str]:
     return [*lines, "", f"{told or 'No due time differs'}; {shape.unchanged_tasks} task(s) unchanged."]
 
 
-def _compare(old: Definition | None, new: Definition | None, *, span: Span, limit: int) -> Compared:
-    before, after = (_trigger(one, span[0]) for one in (old, new))
-    name = new.name if new is not None else old.name if old is not None else ""
+def _timed(file: TaskFile, known: Known, start: datetime) -> dict[str, Timed]:
+    calendars = with_calendars(file, known)
+    return {
+        one.name: Timed(one, read_trigger(one, calendars, anchor=start))
+        for one in file.definitions
+        if one.schedule is not None
+    }
+
+
+def _compare(old: Timed | None, new: Timed | None, *, span: Span, limit: int) -> Compared:
+    before, after = (one.trigger if one is not None else None for one in (old, new))
+    name = " (was ".join(dict.fromkeys(one.definition.name for one in (new, old) if one is not None))
+    name += ")" if "(" in name else ""
     zones = (before.zone if before else None, after.zone if after else None)
-    if old is not None and new is not None and old.schedule == new.schedule and before == after:
+    if before == after:
         return Compared(name, "unchanged", SAME, *zones)
     found = comparing.compare(before, after, start=span[0], end=span[1], limit=limit)
     verdict = "added" if before is None else "removed" if after is None else "changed"
     if verdict == "changed" and found.is_none:
         verdict = "unchanged"
-    if old is not None and new is not None and old.name != new.name:
-        name = f"{new.name} (was {old.name})"
     return Compared(name, verdict, found, *zones)
-
-
-def _trigger(definition: Definition | None, start: datetime) -> times.Trigger | None:
-    if definition is None or definition.schedule is None:
-        return None
-    return times.read_trigger(definition.schedule, anchor=start, name=definition.name)
 
 
 def _task_shape(one: Compared, examples: int) -> TaskDifferenceShape:
@@ -183,7 +194,7 @@ def _shift(seconds: float) -> str:
 
 
 def _local(moment: datetime, zone: str) -> str:
-    local = moment.astimezone(UTC_ZONE if zone == "UTC" else ZoneInfo(zone))
+    local = moment.astimezone(read_zone(zone))
     return f"{local:%a} {local.isoformat(' ')}"
 
 

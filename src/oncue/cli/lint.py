@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -11,19 +11,15 @@ import typer
 
 from oncue import wall
 from oncue.api.shapes import Shape
+from oncue.cli.ahead import ask_store
 from oncue.cli.output import AsJson, print_json, say
-from oncue.cli.session import opened, run
 from oncue.cli.simulate import read_slow
 from oncue.cli.when import moment_option
-from oncue.definition import Definition
-from oncue.errors import NotFound, OncueError, TaskFileError
-from oncue.model import Run
+from oncue.definition import Calendar
+from oncue.errors import TaskFileError
 from oncue.rules import lint
 from oncue.rules.place import line_of
-from oncue.store import runs
-from oncue.taskfile import place_name, read_task_file
-
-LATEST = 20
+from oncue.taskfile import TaskFile, place_name, read_task_file
 
 
 class FindingShape(Shape):
@@ -55,32 +51,41 @@ def lint_(
 ) -> None:
     """Say what is probably not meant in task files: schedules that never fire, crowd, drift or meet clock changes."""
     now = at or wall.now().replace(microsecond=0)
-    read: dict[Path, list[Definition]] = {}
+    read: dict[Path, TaskFile] = {}
     found: list[FindingShape] = []
     for file in files:
         try:
             read[file] = read_task_file(file)
         except TaskFileError as error:
             found += [_unreadable(line, file) for line in str(error).splitlines()]
-    definitions = [definition for each in read.values() for definition in each]
-    takes = run(lambda: _averages([one.name for one in definitions]))
-    takes |= dict(read_slow(text, definitions) for text in slow or ())
-    found += _findings(read, takes, now=now)
+    definitions = [definition for each in read.values() for definition in each.definitions]
+    known = ask_store(definitions)
+    takes = dict(known.took) | dict(read_slow(text, definitions) for text in slow or ())
+    calendars = dict(known.calendars) | {one.name: one for each in read.values() for one in each.calendars}
+    found += _findings(read, takes, calendars, now=now)
     shape = _shape([one for one in found if one.code not in (ignore or ())])
     print_json(shape) if as_json else say("\n".join(_lines(shape)))
     raise typer.Exit(int(bool(shape.counts["error"] or (strict and shape.counts["warning"]))))
 
 
 def _findings(
-    read: Mapping[Path, Sequence[Definition]], takes: Mapping[str, timedelta], *, now: datetime
+    read: Mapping[Path, TaskFile],
+    takes: Mapping[str, timedelta],
+    calendars: Mapping[str, Calendar],
+    *,
+    now: datetime,
 ) -> list[FindingShape]:
     """Return the findings file by file; what tasks do together is looked for over all files."""
-    definitions = [definition for each in read.values() for definition in each]
-    shared = lint.together(definitions, now=now)
+    definitions = [definition for each in read.values() for definition in each.definitions]
+    shared = lint.together(definitions, calendars, now=now)
     found: list[FindingShape] = []
     for file, own in read.items():
-        text, names = file.read_text(encoding="utf-8-sig"), {one.name for one in own}
-        told = [finding for one in own for finding in lint.examine(one, now=now, takes=takes.get(one.name))]
+        text, names = file.read_text(encoding="utf-8-sig"), {one.name for one in own.definitions}
+        told = [
+            finding
+            for one in own.definitions
+            for finding in lint.examine(one, calendars, now=now, takes=takes.get(one.name))
+        ]
         told += [finding for finding in shared if finding.task in names]
         shapes = [_finding_shape(finding, file, text) for finding in told]
         found += sorted(shapes, key=lambda one: one.line or 0)
@@ -116,7 +121,7 @@ def _unreadable(line: str, file: Path) -> FindingShape:
 
 
 def _shape(found: list[FindingShape]) -> LintShape:
-    counts = {severity: sum(one.severity == severity for one in found) for severity in lint.SEVERITIES}
+    counts: dict[str, int] = {severity: sum(one.severity == severity for one in found) for severity in lint.SEVERITIES}
     return LintShape(findings=found, counts=counts)
 
 
@@ -128,30 +133,3 @@ def _lines(shape: LintShape) -> list[str]:
         lines.append(f"{place}: {one.severity}: {key}{one.text} ({one.code})")
     told = ", ".join(f"{count} {severity}(s)" for severity, count in shape.counts.items() if count)
     return [*lines, f"{told}." if told else "Nothing to say."]
-
-
-async def _averages(names: Sequence[str]) -> dict[str, timedelta]:
-    """Return how long the latest runs of tasks took on average, where the store is there and knows them."""
-    if not names:
-        return {}
-    try:
-        async with opened() as oncue:
-            known = {task.name: task.id for task in await oncue.tasks()}
-            found: dict[str, timedelta] = {}
-            for name in set(names) & known.keys():
-                latest = await oncue.store.read(
-                    runs.latest, task_id=known[name], state="done", before=None, limit=LATEST
-                )
-                if average := _average(latest):
-                    found[name] = average
-            return found
-    except NotFound:
-        return {}
-    except (OncueError, OSError) as error:
-        typer.echo(f"The run times of the store are left out: {error}", err=True)
-        return {}
-
-
-def _average(latest: Sequence[Run]) -> timedelta | None:
-    took = [run.ended_at - run.started_at for run in latest if run.started_at and run.ended_at]
-    return sum(took, timedelta()) / len(took) if took else None

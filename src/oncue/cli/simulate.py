@@ -13,12 +13,14 @@ import typer
 
 from oncue import wall
 from oncue.cli import against, simulated
+from oncue.cli.ahead import ask_store, with_calendars
 from oncue.cli.output import AsJson, print_json, say
 from oncue.cli.session import fail
 from oncue.cli.when import moment_option, read_moment
 from oncue.definition import Definition
 from oncue.engine.simulation import Scenario, Simulated, Span, Tell, simulate
 from oncue.errors import OncueError
+from oncue.observe.log import set_up_logging
 from oncue.rules.durations import read_duration
 from oncue.store.base import Store
 from oncue.store.sqlite import MEMORY, SqliteDatabase
@@ -50,18 +52,22 @@ def simulate_(
     if other is not None and (outage or slow):
         _refuse("--against compares due times, which neither --outage nor --slow changes: leave them out.")
     try:
-        definitions = _read(file, now=span[0])
+        new = read_task_file(file, now=span[0])
+        known = ask_store(new.definitions)
         if other is not None:
-            found = against.compare_files(definitions, _read(other, now=span[0]), span=span, limit=limit or COMPARED)
+            files = (new, read_task_file(other, now=span[0]))
+            found = against.compare_files(*files, known=known, span=span, limit=limit or COMPARED)
             compared = against.shape_of(found, files=(str(file), str(other)), span=span, examples=examples)
             print_json(compared) if as_json else say("\n".join(against.lines_of(compared)))
             raise typer.Exit(int(check and compared.differs))
         outages = tuple(_read_outage(text, end=span[1]) for text in outage or ())
-        slowness = dict(read_slow(text, definitions) for text in slow or ())
-        shape = _simulate(definitions, Scenario(*span, outages, slowness, limit or FIRINGS))
+        slowness = dict(read_slow(text, new.definitions) for text in slow or ())
+        calendars = with_calendars(new, known)
+        scenario = Scenario(*span, outages, slowness, limit or FIRINGS, tuple(calendars.values()), known.uuids)
+        shape = _simulate(new.definitions, scenario)
     except OncueError as error:
         fail(error)
-    print_json(shape) if as_json else say("\n".join(simulated.lines_of(definitions, shape, with_firings=not summary)))
+    print_json(shape) if as_json else say("\n".join(simulated.lines_of(shape, with_firings=not summary)))
 
 
 def _read_span(start: datetime | None, end: datetime | None) -> Span:
@@ -78,6 +84,7 @@ def _simulate(definitions: Sequence[Definition], scenario: Scenario) -> simulate
 
 async def _play(definitions: Sequence[Definition], scenario: Scenario) -> Simulated:
     """Simulate in a store of its own, in memory. The tasks may name sources and brokers that are not there."""
+    set_up_logging("text", "error")
     store = Store(SqliteDatabase(MEMORY))
     try:
         await store.database.migrate()
@@ -98,10 +105,6 @@ def _progress(scenario: Scenario) -> Tell:
             typer.echo(f"simulated to {moment:%Y-%m-%d %H:%M:%S}Z ({done:.0%}): {count:,} runs", err=True)
 
     return tell
-
-
-def _read(file: Path, *, now: datetime) -> list[Definition]:
-    return read_task_file(file, now=now)
 
 
 def _read_outage(text: str, *, end: datetime) -> Span:

@@ -8,13 +8,14 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from oncue.api.shapes import Shape, Time
+from oncue.cli.ahead import read_trigger
 from oncue.cli.output import show_seconds
 from oncue.definition import Definition
 from oncue.engine.simulation import Fired, Scenario, Simulated
 from oncue.rules import identity, times
-from oncue.rules.zones import UTC_ZONE
+from oncue.rules.zones import read_zone
 
-RAN = ("on time", "late", "caught up")
+RAN = ("on time", "late", "caught up", "running")
 BUSIEST = 5
 NAMED = 3
 BAR = 40
@@ -97,7 +98,10 @@ class SimulationShape(Shape):
 
 def shape_of(definitions: Sequence[Definition], scenario: Scenario, outcome: Simulated) -> SimulationShape:
     """Return what is printed of a simulation."""
-    triggers = _triggers(definitions, scenario.start)
+    calendars = {one.name: one for one in scenario.calendars}
+    triggers = {
+        one.name: read_trigger(one, calendars, anchor=scenario.start) for one in definitions if one.schedule is not None
+    }
     return SimulationShape(
         start=scenario.start,
         end=scenario.end,
@@ -109,9 +113,9 @@ def shape_of(definitions: Sequence[Definition], scenario: Scenario, outcome: Sim
     )
 
 
-def lines_of(definitions: Sequence[Definition], shape: SimulationShape, *, with_firings: bool) -> list[str]:
+def lines_of(shape: SimulationShape, *, with_firings: bool) -> list[str]:
     """Return a simulation as a person reads it."""
-    zones = {name: trigger.zone for name, trigger in _triggers(definitions, shape.start).items()}
+    zones = {one.task: read_zone(one.zone) for one in shape.tasks}
     lines = [f"Simulated from {_utc(shape.start)} to {_utc(shape.cut_at or shape.end)}.", ""]
     if with_firings and shape.firings:
         lines += [*_aligned(list(_firing_rows(shape.firings, zones))), ""]
@@ -128,14 +132,6 @@ def lines_of(definitions: Sequence[Definition], shape: SimulationShape, *, with_
 
 
 EVENTS = "only events start it"
-
-
-def _triggers(definitions: Sequence[Definition], start: datetime) -> dict[str, times.Trigger]:
-    return {
-        one.name: times.read_trigger(one.schedule, anchor=start, name=one.name)
-        for one in definitions
-        if one.schedule is not None
-    }
 
 
 def _fired_shape(one: Fired, trigger: times.Trigger) -> FiredShape:
@@ -222,7 +218,7 @@ def _started(one: FiredShape) -> str:
 def _summary_rows(tasks: Sequence[TaskSummaryShape]) -> Iterator[tuple[str, ...]]:
     yield ("TASK", "DUE", "RAN", "LATEST", "VERDICTS", "NEXT AFTER THAT", "SCHEDULE")
     for one in tasks:
-        zone = UTC_ZONE if one.zone == "UTC" else ZoneInfo(one.zone)
+        zone = read_zone(one.zone)
         verdicts = ", ".join(f"{count:,} {word}" for word, count in one.verdicts.items())
         following = _local(one.next_at, zone) if one.next_at else f"{one.state}: {one.reason}"
         latest = show_seconds(one.latest_seconds) if one.latest_seconds else "0" if one.ran else "-"

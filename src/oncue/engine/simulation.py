@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid5
 
-from oncue.definition import Definition
+from oncue.definition import Calendar, Definition
 from oncue.engine.clock import EPOCH, Clock
 from oncue.model import Change, Run, RunId, Task
-from oncue.rules import binding
+from oncue.rules import binding, verdicts
 from oncue.store import endings, runs, schedules, tasks, watch
 from oncue.store.base import Steps, Store
 from oncue.store.runs import Progress
@@ -23,6 +24,7 @@ LEASE = timedelta(seconds=30)
 MOST = 2**31
 NOBODY = Progress(None, 0, 0, 0)
 INTERRUPTED = "interrupted by an outage"
+NAMES = UUID("5f6f0e0a-0d1c-5d0e-9a55-6f6e63756521")
 FOREVER = datetime.max.replace(tzinfo=UTC)
 
 Span = tuple[datetime, datetime]
@@ -34,6 +36,7 @@ class Scenario:
     """What is simulated: the tasks are applied at `start`, and all that is due in (start, end] is decided.
 
     In an outage [from, to) nothing is done. `slow` is how long a task's runs take. After `limit` runs it is cut.
+    `uuids` are the ids of tasks that are known already: jitter is hashed from them.
     """
 
     start: datetime
@@ -41,6 +44,8 @@ class Scenario:
     outages: tuple[Span, ...] = ()
     slow: Mapping[str, timedelta] = field(default_factory=dict)
     limit: int = 10_000
+    calendars: tuple[Calendar, ...] = ()
+    uuids: Mapping[str, UUID] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +60,7 @@ class Fired:
     reason: str | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
-
-    @property
-    def lateness(self) -> timedelta | None:
-        return self.started_at - self.due_at if self.started_at else None
+    lateness: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,16 @@ class Simulated:
 
 async def simulate(store: Store, definitions: Sequence[Definition], scenario: Scenario, *, tell: Tell) -> Simulated:
     """Play a scenario on an empty store. `tell` is called with each moment and the number of runs so far."""
-    await store.write(tasks.apply, definitions, prune=False, actor="simulation", now=scenario.start)
+    uuids = {one.name: scenario.uuids.get(one.name) or uuid5(NAMES, one.name) for one in definitions}
+    await store.write(
+        tasks.apply,
+        definitions,
+        calendars=scenario.calendars,
+        uuids=uuids,
+        prune=False,
+        actor="simulation",
+        now=scenario.start,
+    )
     simulation = Simulation(store, await store.read(tasks.every), scenario)
     cut_at = await simulation.play(tell)
     return Simulated(await simulation.fired(), await simulation.standing(), cut_at)
@@ -113,7 +124,8 @@ class Simulation:
                 found.append(_of_run(run, grace=task.definition.misfire.grace))
             for entry in await self._store.read(watch.ledger, task.id, first=EPOCH, last=FOREVER, limit=MOST):
                 first, last, count = entry["first_due_at"], entry["last_due_at"], entry["count"]
-                found.append(Fired(task.name, first, last, count, entry["verdict"], entry["reason"]))
+                verdict = verdicts.of_entry(entry["verdict"])
+                found.append(Fired(task.name, first, last, count, verdict, entry["reason"]))
         return tuple(sorted(found, key=lambda one: (one.due_at, one.task)))
 
     async def standing(self) -> dict[str, tuple[str, str | None, datetime | None]]:
@@ -210,16 +222,15 @@ def _replace(under_way: Iterable[tuple[datetime, Run]], *, now: datetime) -> Ste
 
 
 def _of_run(run: Run, *, grace: timedelta) -> Fired:
-    verdict, reason, started_at = str(run.state), run.reason, run.started_at
-    if started_at is not None and run.state in ("done", "running"):
-        late = started_at - run.due_at > grace
-        verdict = "caught up" if run.caught_up else "late" if late else "on time"
-        reason = "still under way at the end" if run.state == "running" else None
-    elif run.state in ("due", "queued"):
-        verdict, reason = "waiting", reason or "not claimed yet at the end"
+    started_at, late, reason = run.started_at, binding.lateness(run), run.reason
+    if run.state == "running":
+        reason = "still under way at the end"
+    elif run.state == "due":
+        reason = reason or "not begun at the end"
     elif run.state == "expired" and started_at == run.ended_at:
-        started_at = None  # it was claimed, and found too late: nothing began
-    return Fired(run.task_name, run.due_at, run.due_at, 1, verdict, reason, started_at, run.ended_at)
+        started_at = late = None  # it was claimed, and found too late: nothing began
+    verdict = verdicts.of_run(run, grace=grace)
+    return Fired(run.task_name, run.due_at, run.due_at, 1, verdict, reason, started_at, run.ended_at, late)
 
 
 def _joined(outages: Iterable[Span]) -> list[Span]:

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final, Literal
 
-from oncue.definition import Definition
-from oncue.rules import lint_clocks, lint_cron, times
+from oncue.definition import Calendar, Definition
+from oncue.rules import lint_clocks, lint_cron, pacing, times
 from oncue.rules.durations import write_duration
 from oncue.rules.place import Place
 
@@ -44,7 +44,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One task with a schedule: its next times, the shortest step between them, and how long its runs take, if known."""
+    """One task with a schedule: its next times, the shortest step between them, and how long its runs take."""
 
     definition: Definition
     trigger: times.Trigger
@@ -61,11 +61,16 @@ class Subject:
 SCHEDULE: Final = ("schedule",)
 
 
-def examine(definition: Definition, *, now: datetime, takes: timedelta | None = None) -> list[Finding]:
+def examine(
+    definition: Definition, calendars: Mapping[str, Calendar], *, now: datetime, takes: timedelta | None = None
+) -> list[Finding]:
     """Return what is to be said of one task. `takes` is how long its runs take on average."""
     if definition.schedule is None:
         return []
-    trigger = times.read_trigger(definition.schedule, anchor=now, name=definition.name)
+    missing = [name for name in times.calendar_names(definition.schedule) if name not in calendars]
+    if missing:
+        return [_unknown_calendar(definition, name) for name in missing]
+    trigger = times.read_trigger(definition.schedule, anchor=now, name=definition.name, calendars=calendars)
     ahead = tuple(times.times_between(trigger, now, now.replace(year=now.year + 20), SAMPLE))
     step = min((later - earlier for earlier, later in pairwise(ahead)), default=None)
     subject = Subject(definition, trigger, now, ahead, step, takes)
@@ -74,9 +79,14 @@ def examine(definition: Definition, *, now: datetime, takes: timedelta | None = 
     return [finding for check in CHECKS for finding in check(subject)]
 
 
-def together(definitions: Sequence[Definition], *, now: datetime) -> list[Finding]:
+def together(definitions: Sequence[Definition], calendars: Mapping[str, Calendar], *, now: datetime) -> list[Finding]:
     """Return what is to be said of tasks that share a store."""
-    return [*_crowded(definitions, now=now), *_twins(definitions)]
+    return [*_crowded(definitions, calendars, now=now), *_twins(definitions)]
+
+
+def _unknown_calendar(definition: Definition, name: str) -> Finding:
+    text = f'calendar "{name}" is neither in these files nor in the store. Write [calendar.{name}], or import it.'
+    return Finding("unknown-calendar", "error", definition.name, text, ("task", definition.name, "schedule"))
 
 
 def _over(subject: Subject) -> Iterator[Finding]:
@@ -102,7 +112,9 @@ def _clocks(subject: Subject) -> Iterator[Finding]:
     for kind, found in by_kind.items():
         code, severity, text, remedy = CLOCKS[kind]
         first, again = found[0], [one.on for one in found[1:]]
-        walls = " and ".join(first.walls[:NAMED]) + (f" and {len(first.walls) - NAMED} more" if first.walls[NAMED:] else "")
+        walls = " and ".join(first.walls[:NAMED]) + (
+            f" and {len(first.walls) - NAMED} more" if first.walls[NAMED:] else ""
+        )
         told = text.format(walls=walls, on=first.on, zone=subject.trigger.zone.key, at=first.runs_at)
         also = f"; the same on {' and '.join(again)}" if again else ""
         yield subject.found(code, severity, f"{told}{also}. {remedy}")
@@ -158,7 +170,7 @@ def _drifts(subject: Subject) -> Iterator[Finding]:
     if step % DAY == timedelta() and lint_cron.changes_its_clocks(zone, subject.now):
         days = step // DAY
         text = (
-            f'"{trigger.text}" is elapsed time: it is due an hour earlier or later after the clocks of {zone.key} change. '
+            f'"{trigger.text}" is elapsed time: its time of day is another after the clocks of {zone.key} change. '
             f'Write every = "{days}d" to keep the time of day.'
         )
         yield subject.found("drifts", "warning", text, "schedule", "every")
@@ -205,18 +217,36 @@ def _misfire(subject: Subject) -> Iterator[Finding]:
         )
         yield subject.found("grace-covers-several", "warning", text, "misfire", "grace")
     count = times.count_between(subject.trigger, subject.now, subject.now + max_age)[0]
-    if misfire.catch_up == "all" and count > FLOOD:
+    if misfire.catch_up == "all" and misfire.max is None and count > FLOOD:
         text = (
             f"after an outage of {write_duration(max_age)}, {count:,} runs are made up for. "
-            'Write catch_up = "latest", or a shorter max_age.'
+            'Write catch_up = "latest", or a misfire.max.'
         )
         yield subject.found("catch-up-flood", "warning", text, "misfire", "catch_up")
     if misfire.catch_up != "none" and step >= WEEK and max_age < step:
         text = (
-            f"it is due each {step.days} days or more, and after an outage longer than {write_duration(max_age)} a time "
-            "is not caught up. Write a longer misfire.max_age if that must not be."
+            f"it is due each {step.days} days or more, and a time that was missed is not caught up after "
+            f"{write_duration(max_age)}. Write a longer misfire.max_age if that must not be."
         )
         yield subject.found("may-be-lost", "note", text, "misfire", "max_age")
+
+
+def _pace(subject: Subject) -> Iterator[Finding]:
+    pace = pacing.read_pacing(subject.definition.schedule or {})
+    for key, wanted in (("jitter", pace.jitter), ("spread", pace.spread)):
+        if subject.step is not None and wanted >= subject.step:
+            text = (
+                f"{key} {write_duration(wanted)} reaches the next time, {write_duration(subject.step)} later, and is cut "
+                f"short there. Write a shorter {key}."
+            )
+            yield subject.found("pace-too-long", "warning", text, "schedule", key)
+    expires = subject.definition.expires
+    if expires is not None and expires < pace.jitter:
+        text = (
+            f"expires {write_duration(expires)} is shorter than jitter {write_duration(pace.jitter)}, and counts from "
+            "the due time: some runs expire before they start. Write a longer expires."
+        )
+        yield subject.found("expires-within-jitter", "warning", text, "expires")
 
 
 def _expires(subject: Subject) -> Iterator[Finding]:
@@ -239,15 +269,19 @@ CHECKS: Final[tuple[Callable[[Subject], Iterator[Finding]], ...]] = (
     _unbounded,
     _misfire,
     _expires,
+    _pace,
 )
 
 
-def _crowded(definitions: Sequence[Definition], *, now: datetime) -> Iterator[Finding]:
+def _crowded(
+    definitions: Sequence[Definition], calendars: Mapping[str, Calendar], *, now: datetime
+) -> Iterator[Finding]:
     """Find the seconds of the next week at which the most tasks are due; of one crowd the first time is told."""
     tasks: dict[datetime, list[Definition]] = defaultdict(list)
     for one in definitions:
-        if one.schedule is not None:
-            trigger = times.read_trigger(one.schedule, anchor=now, name=one.name)
+        spec = one.schedule or {}
+        if spec and "jitter" not in spec and set(times.calendar_names(spec)) <= set(calendars):
+            trigger = times.read_trigger(spec, anchor=now, name=one.name, calendars=calendars)
             for moment in times.times_between(trigger, now, now + WEEK, SAMPLE):
                 tasks[moment].append(one)
     told: list[set[str]] = []
@@ -261,7 +295,7 @@ def _crowded(definitions: Sequence[Definition], *, now: datetime) -> Iterator[Fi
         listed = ", ".join(one.name for one in crowd[:NAMED])
         text = (
             f"{len(crowd)} tasks are due at one second, first at {moment:%Y-%m-%d %H:%M:%S}Z: {listed} and "
-            f"{len(crowd) - NAMED} more. Spread them: write H instead of 0 for a minute that is each task's own."
+            f"{len(crowd) - NAMED} more. Spread them: write H for a minute that is each task's own, or a jitter."
         )
         yield Finding("crowded-second", "warning", crowd[0].name, text, ("task", crowd[0].name, "schedule"))
 
