@@ -9,7 +9,8 @@ from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
 from oncue.rules import times, zones
-from oncue.rules.dialect import MACROS, Cron
+from oncue.rules.cron import Cron
+from oncue.rules.dialect import MACROS
 from oncue.rules.pattern import Pattern
 from oncue.rules.words import MONTH_NAMES
 
