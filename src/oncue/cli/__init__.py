@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oncue.cli import components, doctor, failures, ops, runs, tasks
+from oncue.cli import backfills, catch_up, components, doctor, failures, ops, runs, tasks
 from oncue.cli.demo import demo
 from oncue.cli.next import next_
 from oncue.cli.session import remember
@@ -23,6 +23,8 @@ components.add_to(app)
 tasks.add_to(app)
 app.command("next")(next_)
 runs.add_to(app)
+backfills.add_to(app)
+catch_up.add_to(app)
 failures.add_to(app)
 ops.add_to(app)
 doctor.add_to(app)

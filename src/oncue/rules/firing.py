@@ -13,6 +13,7 @@ from typing import Literal, assert_never
 from oncue.definition import Misfire, Overlap
 from oncue.model import Schedule, ScheduleState
 from oncue.rules import pacing, times
+from oncue.rules.durations import write_duration
 from oncue.rules.pacing import Pacing
 
 RUNS_AT_ONCE = 100
@@ -74,7 +75,7 @@ def decide(
         fired = _move(schedule, [PlannedRun(due, schedule.last_due_at)], [], next_at=following, last_due_at=due)
     else:
         fired = _decide_many(schedule, trigger, misfire, now=now)
-    return _paced(_limited(fired), pace, now=now)
+    return _limited(_paced(fired, pace, now=now))  # the last run of a max_runs keeps its distance to the next time too
 
 
 def stop(schedule: Schedule, reason: str) -> Firing:
@@ -191,7 +192,7 @@ def _catch_up(
 
 
 def _too_old(misfire: Misfire) -> str:
-    return f"missed by more than {misfire.max_age}, the age that is caught up"
+    return f"missed by more than {write_duration(misfire.max_age)}, the age that is caught up"
 
 
 def _move(
