@@ -75,7 +75,8 @@ def decide(
         fired = _move(schedule, [PlannedRun(due, schedule.last_due_at)], [], next_at=following, last_due_at=due)
     else:
         fired = _decide_many(schedule, trigger, misfire, now=now)
-    return _limited(_paced(fired, pace, now=now))  # the last run of a max_runs keeps its distance to the next time too
+    # Paced before it is limited: the last of its max_runs starts as far from the next due time as any other.
+    return _limited(_paced(fired, pace, now=now))
 
 
 def stop(schedule: Schedule, reason: str) -> Firing:
@@ -224,7 +225,7 @@ def _limited(fired: Firing) -> Firing:
 
 def _paced(fired: Firing, pace: Pacing, *, now: datetime) -> Firing:
     """Say when runs start after jitter, and by when their messages are out. What is caught up starts at once."""
-    if not pace.jitter and not pace.spread:
+    if not fired.runs or not (pace.jitter or pace.spread):
         return fired
     task = fired.schedule.task_uuid
     ends = [*(run.due_at for run in fired.runs[1:]), fired.next_at]
