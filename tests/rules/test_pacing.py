@@ -21,7 +21,7 @@ TASK = UUID(int=7)
 MINUTE = timedelta(minutes=1)
 TICK = timedelta(microseconds=1)
 SHARE = 0.8873619515247402
-MOMENTS = st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
+MOMENTS = st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - their zone follows
 SPANS = st.timedeltas(TICK, timedelta(days=40))
 UUIDS = st.uuids()
 KEYS = st.one_of(st.integers(), st.text(max_size=30))
