@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice, takewhile
 from typing import Final
@@ -85,7 +84,7 @@ def next_after(trigger: Trigger, after: datetime) -> datetime | None:
             case Every():
                 return steps.next_step(trigger, after)
             case Rrule():
-                return next(calendar.walk(trigger, after), None)
+                return calendar.next_time(trigger, after)
             case At():
                 return next_moment(trigger, after)
     except OverflowError:
@@ -118,7 +117,7 @@ def times_between(trigger: Trigger, after: datetime, until: datetime, limit: int
 def count_between(trigger: Trigger, after: datetime, until: datetime) -> tuple[int, datetime | None, datetime | None]:
     """Return how many times lie in (after, until], the first and the last of them.
 
-    The cost does not grow with the count for cron and for elapsed steps; the other kinds walk.
+    The cost does not grow with the count, but for calendar steps: they walk.
     """
     first = next_after(trigger, after)
     if first is None or first > until:
@@ -131,7 +130,7 @@ def count_between(trigger: Trigger, after: datetime, until: datetime) -> tuple[i
     if isinstance(trigger, Every):
         count = steps.count_steps(trigger, after, until)
     if isinstance(trigger, Rrule):
-        count = calendar.count_elapsed(trigger, after, until)
+        count = calendar.count_times(trigger, after.astimezone(UTC), until.astimezone(UTC))
     if count is None:
         count = sum(1 for _ in takewhile(lambda moment: moment <= until, _walk(trigger, after)))
     return count, first, last
@@ -153,10 +152,6 @@ def _is_far(found: datetime | None, after: datetime) -> bool:
 
 
 def _walk(trigger: Trigger, after: datetime) -> Iterator[datetime]:
-    if isinstance(trigger, Rrule):
-        with suppress(OverflowError):
-            yield from calendar.walk(trigger, after.astimezone(UTC))
-        return
     while (moment := next_after(trigger, after)) is not None:
         yield moment
         after = moment
