@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oncue.cli import components, doctor, failures, ops, overrides, runs, tasks
+from oncue.cli import backfills, catch_up, components, doctor, failures, ops, overrides, runs, tasks
 from oncue.cli.demo import demo
 from oncue.cli.lint import lint_
 from oncue.cli.next import next_
@@ -28,6 +28,8 @@ app.command("simulate")(simulate_)
 app.command("lint")(lint_)
 overrides.add_to(app)
 runs.add_to(app)
+backfills.add_to(app)
+catch_up.add_to(app)
 failures.add_to(app)
 ops.add_to(app)
 doctor.add_to(app)

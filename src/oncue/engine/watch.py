@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from oncue.observe.log import log
 from oncue.rules import health
-from oncue.store import watch
+from oncue.store import catch_up, watch
 from oncue.store.base import Store
 from oncue.store.watch import Figures
 
@@ -84,6 +84,7 @@ async def examine(store: Store, figures: Figures, *, now: datetime, overdue: tim
     """Return what is wrong now; also for `oncue doctor` and `/readyz`."""
     components = await store.read(watch.components)
     held = await store.read(watch.held, now=now, before=now - overdue)
+    to_catch_up = await store.read(catch_up.every) if figures.runs_held else []
     signs = health.Signs(
         oldest_schedule=figures.oldest_schedule,
         oldest_run=figures.oldest_run,
@@ -92,5 +93,6 @@ async def examine(store: Store, figures: Figures, *, now: datetime, overdue: tim
         dead_letters=figures.dead_letters_open,
         schedules=figures.schedules.get("active", 0),
         seen=[(one.name, f"{one.host} (pid {one.pid})", one.seen_at) for one in components],
+        to_catch_up=[(one.task_name, one.count) for one in to_catch_up],
     )
     return health.problems(signs, now=now, overdue=overdue, silent=SILENT)

@@ -20,6 +20,7 @@ class Signs:
     dead_letters: int
     schedules: int
     seen: Sequence[tuple[str, str, datetime]]
+    to_catch_up: Sequence[tuple[str, int]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,9 @@ def problems(signs: Signs, *, now: datetime, overdue: timedelta, silent: timedel
     for name, reason in signs.stopped:
         text = f'the schedule of task "{name}" is stopped: {reason}. Mend the task file and apply it again.'
         found.append(Problem("schedule_stopped", name, text))
+    for name, count in signs.to_catch_up:
+        text = f'{count} missed run(s) of task "{name}" wait for a decision: see `oncue catch-up {name}`.'
+        found.append(Problem("runs_wait_for_person", name, text, urgent=False))
     if signs.dead_letters:
         text = f"{signs.dead_letters} dead letter(s) wait for a decision: see `oncue failures list`."
         found.append(Problem("dead_letters", "", text, urgent=False))
