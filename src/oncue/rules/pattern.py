@@ -92,6 +92,10 @@ class Pattern:
         daily = self.seconds.bit_count() * self.minutes.bit_count() * self.hours.bit_count()
         return daily * self._count_days(start.date(), end.date()) + self._count_in_day(end) - self._count_in_day(start)
 
+    def days_in(self, year: int, month: int) -> int:
+        """Return the matching days of a month, bit 1 for its first day."""
+        return self._days(year, month)
+
     def _first_in_day(self, wall: datetime) -> datetime | None:
         hour, minute = wall.hour, wall.minute
         if self.hours >> hour & 1:
