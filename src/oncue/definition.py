@@ -91,30 +91,6 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
-class Calendar:
-    """A named set of days: those on `weekdays` ("mon", …) and `dates` (each with a name, or ""), less `without`.
-
-    `known_until` is the last day that it was filled to, None for one that has no end; `source` says where it came from.
-    """
-
-    name: str
-    weekdays: tuple[str, ...] = ()
-    dates: Mapping[date, str] = field(default_factory=dict)
-    without: tuple[date, ...] = ()
-    known_until: date | None = None
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Override:
-    """One named due time that is skipped, or (with `moved_to`) runs at another moment instead."""
-
-    due_at: datetime
-    moved_to: datetime | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Definition:
     """All that a task file says of one task. `schedule` is the trigger as written, read by `rules.times`."""
 
