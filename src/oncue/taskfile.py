@@ -29,7 +29,8 @@ from oncue.definition import (
 from oncue.errors import TaskFileError, TriggerError
 from oncue.model import Json
 from oncue.rules import address, matching, pacing, shape, times
-from oncue.rules.calendar_text import WEEK, read_calendar
+from oncue.rules.calendar_text import read_calendar
+from oncue.rules.days import WEEKDAYS
 from oncue.rules.durations import write_duration
 from oncue.rules.place import Place, line_of, read_toml
 from oncue.rules.shape import Mistake, Rules, Wrong
@@ -203,7 +204,7 @@ def _read_schedule(value: Any, *, name: str, calendars: Mapping[str, Calendar], 
     spec = cast("Json", shape.plain(shape.table(value)))
     try:
         pacing.read_pacing(spec)
-        known = {one: calendars.get(one, Calendar(one, WEEK)) for one in times.calendar_names(spec)}
+        known = {one: calendars.get(one, Calendar(one, WEEKDAYS)) for one in times.calendar_names(spec)}
         trigger = times.read_trigger(spec, anchor=ANCHOR, name=name, calendars=known)
         if now is not None and set(known) <= set(calendars):
             times.check(trigger, now)

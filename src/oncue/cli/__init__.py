@@ -9,8 +9,10 @@ import typer
 
 from oncue.cli import calendars, components, doctor, failures, ops, overrides, runs, tasks, zones
 from oncue.cli.demo import demo
+from oncue.cli.lint import lint_
 from oncue.cli.next import next_
 from oncue.cli.session import remember
+from oncue.cli.simulate import simulate_
 
 app = typer.Typer(
     help="Runs work on cue: at an exact time, or the moment a domain event happens.",
@@ -22,6 +24,8 @@ app = typer.Typer(
 components.add_to(app)
 tasks.add_to(app)
 app.command("next")(next_)
+app.command("simulate")(simulate_)
+app.command("lint")(lint_)
 overrides.add_to(app)
 calendars.add_to(app)
 runs.add_to(app)

@@ -10,11 +10,10 @@ from typing import Any, Final
 from oncue.definition import Calendar
 from oncue.model import Json
 from oncue.rules import shape
-from oncue.rules.cron import WEEKDAYS
+from oncue.rules.days import WEEKDAYS
 
 KEYS: Final = ("weekdays", "dates", "except", "known_until", "source")
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
-WEEK: Final = (*WEEKDAYS[1:], WEEKDAYS[0])
 EXAMPLE: Final = 'Write for example weekdays = "mon-fri" or dates = ["2026-12-25"].'
 MOST_DATES: Final = 10_000
 LONGEST_NAME: Final = 200
@@ -168,13 +167,13 @@ def _read_weekdays(value: Any) -> tuple[str, ...]:
     chosen: set[str] = set()
     for word in words:
         first, dash, last = str(word).strip().lower().partition("-")
-        if first not in WEEK or (dash and last not in WEEK):
-            raise ValueError(f"{shape.shown(word)} is no weekday.{shape.near(word, WEEK)}")
-        begin, end = WEEK.index(first), WEEK.index(last if dash else first)
+        if first not in WEEKDAYS or (dash and last not in WEEKDAYS):
+            raise ValueError(f"{shape.shown(word)} is no weekday.{shape.near(word, WEEKDAYS)}")
+        begin, end = WEEKDAYS.index(first), WEEKDAYS.index(last if dash else first)
         if begin > end:
             raise ValueError(f'the range "{word}" runs backwards. Write two, with a comma.')
-        chosen.update(WEEK[begin : end + 1])
-    return tuple(day for day in WEEK if day in chosen)
+        chosen.update(WEEKDAYS[begin : end + 1])
+    return tuple(day for day in WEEKDAYS if day in chosen)
 
 
 def _read_days(value: Any) -> dict[date, str]:

@@ -43,6 +43,11 @@ def is_planned(table: Timetable, moment: datetime) -> bool:
     return False
 
 
+def is_time(table: Timetable, moment: datetime) -> bool:
+    """Say whether a moment is one of the times."""
+    return next_after(table, moment - TICK) == moment
+
+
 def is_named(table: Timetable, moment: datetime) -> bool:
     """Say whether a moment is named on an allowed day, within the bounds, and not excluded."""
     if not table.is_within(moment) or day_at(table.zone, moment) not in table.days:

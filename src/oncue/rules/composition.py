@@ -14,7 +14,7 @@ from oncue.definition import Calendar, Override
 from oncue.errors import TriggerError
 from oncue.rules import every as steps
 from oncue.rules import zones
-from oncue.rules.at import read_at, read_moment
+from oncue.rules.at import read_anchor, read_at, read_moment
 from oncue.rules.cron import Cron, read_cron
 from oncue.rules.days import Days, first_instant, last_instant, read_listed
 from oncue.rules.every import Every
@@ -55,8 +55,12 @@ def read_schedule(
     zone = _read_zone(spec)
     starts_at, ends_at = _read_bounds(spec, zone)
     given = {key: spec[key] for key in ("zone", "dialect", "dst") if key in spec}
-    setting = Setting(zone, starts_at or anchor, name, given)
+    if "start" in spec:
+        anchor = read_anchor("start", _text("start", spec["start"]), zone)
+    setting = Setting(zone, anchor, name, given)
     parts = _read_parts(spec, setting)
+    if "dialect" in spec and not any(isinstance(part, Cron) for part in parts):
+        raise TriggerError("dialect: it says how a cron is spelled, and there is none. Leave it out.")
     if not overrides and not any(key in spec for key in COMPOSED):
         return parts[0]
     days = Days(
@@ -135,18 +139,20 @@ def _read_kind(spec: Mapping[str, object], setting: Setting) -> Kind:
         given = f"has both {' and '.join(kinds)}" if kinds else "says nothing"
         raise TriggerError(f"schedule: it {given}. Write exactly one of {', '.join(KINDS)}.")
     (kind,) = kinds
+    if "dialect" in spec and kind != "cron" and "dialect" not in setting.defaults:
+        raise TriggerError(f"dialect: {kind} has no dialect. Leave it out.")
     if "anchor" in spec and kind not in ("every", "rrule"):
         raise TriggerError(f"anchor: {kind} has no anchor. Leave it out.")
     text = _text(kind, spec[kind])
-    zone = _read_zone(spec)
+    zone, dst = _read_zone(spec), spec.get("dst")
     if kind == "cron":
-        return read_cron(text, zone, name=setting.name)
+        return read_cron(text, zone, name=setting.name, dialect=_text("dialect", spec.get("dialect", "unix")), dst=dst)
     if kind == "at":
-        return read_at(text, zone, has_zone="zone" in spec)
-    anchor = read_moment("anchor", _text("anchor", spec["anchor"]), zone) if "anchor" in spec else setting.anchor
+        return read_at(text, zone, has_zone="zone" in spec, dst=dst)
+    anchor = read_anchor("anchor", _text("anchor", spec["anchor"]), zone) if "anchor" in spec else setting.anchor
     if kind == "rrule":
-        return read_rrule(text, zone, anchor=anchor)
-    return _read_every(text, zone, anchor)
+        return read_rrule(text, zone, anchor=anchor, dst=dst)
+    return _read_every(text, zone, anchor, dst)
 
 
 def _read_zone(spec: Mapping[str, object]) -> ZoneInfo:
@@ -156,20 +162,20 @@ def _read_zone(spec: Mapping[str, object]) -> ZoneInfo:
     return zones.read_zone(name)
 
 
-def _read_every(text: str, zone: ZoneInfo, anchor: datetime | None) -> Every:
+def _read_every(text: str, zone: ZoneInfo, anchor: datetime | None, dst: object) -> Every:
     step_text = text
     if text.startswith("R"):
         head, _, rest = text.partition("/")
         anchor_text, slash, step_text = rest.rpartition("/")
         if head != "R" or not slash:
             raise TriggerError(f'every: "{text}" is not a repetition. Write R/<anchor>/<duration>.')
-        anchor = read_moment("every", anchor_text, zone)
+        anchor = read_anchor("every", anchor_text, zone)
     step = steps.read_step(step_text)
     if anchor is None:
         raise TriggerError(
             f'anchor: every = "{text}" has nothing to count from. Write anchor = "2026-01-31T09:00:00Z".'
         )
-    return Every(text, zone, step, anchor.astimezone(UTC))
+    return steps.read_every(text, zone, step=step, anchor=anchor, dst=dst)
 
 
 def _read_bounds(spec: Mapping[str, object], zone: ZoneInfo) -> tuple[datetime | None, datetime | None]:

@@ -64,7 +64,8 @@ def leap(table: Timetable, moment: datetime, *, is_back: bool) -> datetime | Non
 def _block(cron: Cron, parts: Iterable[Kind], instant: datetime) -> tuple[datetime, datetime] | None:
     """Return the time [begin, end) around an instant of a cron in which it names all times of some parts."""
     stretch = zones.stretch_at(cron.zone, instant)
-    begin, end = _calm(cron, stretch)
+    # Away from changes of the clocks: what they show is shown once, and nothing is made up for.
+    begin, end = max(stretch.settled, stretch.fresh - stretch.offset), stretch.lasting - stretch.offset
     grids = [_grid(kind, cron, stretch.offset) for kind in parts]
     if not begin <= instant < end or not all(grid and not grid.seconds & ~cron.pattern.seconds for grid in grids):
         return None
@@ -87,14 +88,6 @@ def _named_days(pattern: Pattern, day: date, stretch: zones.Stretch) -> tuple[da
     return first, datetime.combine(after, time()) if after else stretch.wall_end
 
 
-def _calm(cron: Cron, stretch: zones.Stretch) -> tuple[datetime, datetime]:
-    """Return the time [begin, end) of a stretch in which clocks show nothing twice, and nothing is made up."""
-    following = zones.stretch_at(cron.zone, stretch.end)
-    skipped = max(stretch.wall_start - stretch.left, timedelta())
-    shown_again = max(stretch.wall_end - following.wall_start, timedelta())
-    return max(stretch.start + skipped, stretch.fresh - stretch.offset), stretch.end - shown_again
-
-
 def _grid(kind: Kind, cron: Cron, offset: timedelta) -> Grid | None:
     """Return what a clock of one offset shows at a trigger's times, none if that is not whole seconds of the zone."""
     match kind:
@@ -103,13 +96,13 @@ def _grid(kind: Kind, cron: Cron, offset: timedelta) -> Grid | None:
             known = kind.zone is cron.zone and not (isinstance(kind, Rrule) and kind.added)
             return Grid(pattern.seconds, pattern.minutes, pattern.hours) if known else None
         case At():
-            return _grid_of(kind.moment, offset, timedelta(days=1))
+            return _grid_of(kind.moments[0], offset, DAY) if len(kind.moments) == 1 else None
         case Every():
             if kind.step.is_elapsed:
                 return _grid_of(kind.anchor, offset, kind.step.elapsed)
             known = kind.zone is cron.zone and not kind.step.elapsed
             wall = kind.anchor.astimezone(kind.zone).replace(tzinfo=UTC)
-            return _grid_of(wall, timedelta(), timedelta(days=1)) if known else None
+            return _grid_of(wall, timedelta(), DAY) if known else None
 
 
 def _grid_of(anchor: datetime, offset: timedelta, step: timedelta) -> Grid | None:
@@ -129,9 +122,9 @@ def _may_name(kind: Kind, moment: datetime) -> bool:
     """Say whether a trigger may name a moment, by its pattern: calendar rules are slow to ask."""
     if not isinstance(kind, Rrule) or kind.added:
         return True
-    stretch = zones.stretch_at(kind.zone, moment.replace(tzinfo=None))
     instant = moment.replace(tzinfo=None)
-    if instant - stretch.start < zones.MADE_UP:
+    stretch = zones.stretch_at(kind.zone, instant)
+    if instant < stretch.settled:
         return True
     wall = instant + stretch.offset
     return kind.pattern.first_from(wall) == wall

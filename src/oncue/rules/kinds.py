@@ -12,9 +12,10 @@ from oncue.errors import TriggerError
 from oncue.rules import every as steps
 from oncue.rules import rrule as calendar
 from oncue.rules import zones
-from oncue.rules.at import At
-from oncue.rules.cron import Cron
+from oncue.rules.at import At, last_moment, next_moment
+from oncue.rules.cron import Cron, is_ended
 from oncue.rules.every import Every
+from oncue.rules.pattern import HORIZON, SECOND
 from oncue.rules.rrule import Rrule
 
 TICK: Final = timedelta(microseconds=1)
@@ -28,15 +29,15 @@ def next_after(kind: Kind, after: datetime) -> datetime | None:
     after = after.astimezone(UTC)
     try:
         match kind:
-            case Cron(_, zone, pattern, is_wildcard):
-                found = zones.first_placed(pattern, zone, after.replace(tzinfo=None), is_wildcard=is_wildcard)
+            case Cron(_, zone, pattern):
+                found = zones.first_placed(pattern, zone, after.replace(tzinfo=None), kind.placing)
                 return found and found.replace(tzinfo=UTC)
             case Every():
                 return steps.next_step(kind, after)
             case Rrule():
                 return next(calendar.walk(kind, after), None)
             case At():
-                return kind.moment if kind.moment > after else None
+                return next_moment(kind, after)
     except OverflowError:
         return None  # the end of the calendar
 
@@ -46,15 +47,15 @@ def previous_before(kind: Kind, before: datetime) -> datetime | None:
     before = before.astimezone(UTC)
     try:
         match kind:
-            case Cron(_, zone, pattern, is_wildcard):
-                found = zones.last_placed(pattern, zone, before.replace(tzinfo=None), is_wildcard=is_wildcard)
+            case Cron(_, zone, pattern):
+                found = zones.last_placed(pattern, zone, before.replace(tzinfo=None), kind.placing)
                 return found and found.replace(tzinfo=UTC)
             case Every():
                 return steps.last_step(kind, before)
             case Rrule():
                 return calendar.last_before(kind, before)
             case At():
-                return kind.moment if kind.moment < before else None
+                return last_moment(kind, before)
     except OverflowError:
         return None
 
@@ -95,22 +96,50 @@ def count_between(kind: Kind, after: datetime, until: datetime) -> tuple[int, da
 def count_fast(kind: Kind, after: datetime, until: datetime) -> int | None:
     """Return how many times lie in (after, until] where the cost does not grow with them, none if only a walk tells."""
     match kind:
-        case Cron(_, zone, pattern, is_wildcard):
+        case Cron(_, zone, pattern):
             lower, upper = (moment.astimezone(UTC).replace(tzinfo=None) for moment in (after, until))
-            return zones.count_placed(pattern, zone, lower, upper, is_wildcard=is_wildcard)
+            return zones.count_placed(pattern, zone, lower, upper, kind.placing)
         case Every():
             return steps.count_steps(kind, after, until)
         case Rrule():
             return calendar.count_elapsed(kind, after, until)
         case At():
-            return int(after < kind.moment <= until)
+            return sum(after < moment <= until for moment in kind.moments)
+
+
+def skipped_walls(kind: Kind, moment: datetime) -> list[datetime]:
+    """Return the wall times that the clocks skipped and that a trigger makes up for at one of its times."""
+    skipped = zones.walls_behind(kind.zone, moment, kind.placing)
+    return [] if skipped is None else walls_in(kind, *skipped)
+
+
+def walls_in(kind: Kind, low: datetime, high: datetime) -> list[datetime]:
+    """Return the wall times in [low, high) that a trigger names, none of elapsed time."""
+    match kind:
+        case Cron(_, _, pattern):
+            walls = []
+            wall = pattern.first_from(low)
+            while wall is not None and wall < high:
+                walls.append(wall)
+                wall = pattern.first_from(wall + SECOND)
+            return walls
+        case Every():
+            return steps.walls_in(kind, low, high)
+        case Rrule():
+            return calendar.walls_in(kind, low, high)
+        case At():
+            return [kind.wall] if kind.wall and low <= kind.wall < high else []
 
 
 def check(kind: Kind, after: datetime) -> None:
     """Raise TriggerError for a kind that can never fire. One that has merely ended is not refused."""
-    if isinstance(kind, Cron) and next_after(kind, after) is None:
+    if isinstance(kind, Cron) and not is_ended(kind, after) and _is_far(next_after(kind, after), after):
         raise TriggerError(
             f'cron: "{kind.text}" has no time in the 13 years after {after.date()}. Write a day that its months have.'
         )
     if isinstance(kind, Rrule) and calendar.is_impossible(kind):
         raise TriggerError(f'rrule: "{kind.text}" names no time at all. Check its BY parts against each other.')
+
+
+def _is_far(found: datetime | None, after: datetime) -> bool:
+    return found is None or found - after > HORIZON

@@ -7,20 +7,18 @@ time is not judged again: where the clock skips midnight it can show the day aft
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from typing import Final
 
 from oncue.errors import TriggerError
-from oncue.rules import every as steps
 from oncue.rules import exclusion, kinds, zones
-from oncue.rules import rrule as rules
-from oncue.rules.at import At
 from oncue.rules.cron import Cron
 from oncue.rules.days import day_at, first_day, first_instant, last_day, last_instant
 from oncue.rules.every import Every
-from oncue.rules.kinds import Kind
-from oncue.rules.pattern import ALL_WEEKDAYS, HORIZON, SECOND, Pattern
+from oncue.rules.kinds import TICK, Kind
+from oncue.rules.pattern import HORIZON
+from oncue.rules.placing import CALENDAR
 from oncue.rules.rrule import Rrule
 from oncue.rules.search import Way, named
 from oncue.rules.timetable import Timetable
@@ -63,46 +61,29 @@ def landed(table: Timetable, run: Run) -> dict[datetime, datetime]:
     return found
 
 
-def place(kind: Kind, wall: datetime) -> list[datetime]:
-    """Return the instants at which a trigger is due where it names a wall time: several in a repeat, none in a gap."""
-    if not isinstance(kind, Cron):
-        placed = zones.place_date(wall, kind.zone)
-        return [] if placed is None else [placed]
-    exact = Pattern(
-        seconds=1 << wall.second,
-        minutes=1 << wall.minute,
-        hours=1 << wall.hour,
-        days=1 << wall.day,
-        months=1 << wall.month,
-        weekdays=ALL_WEEKDAYS,
-    )
-    found = []
-    for moment in kinds.walk(replace(kind, pattern=exact), wall.replace(tzinfo=UTC) - AROUND):
-        if moment > wall.replace(tzinfo=UTC) + AROUND:
-            break
-        found.append(moment)
-    return found
+def destinations(table: Timetable, moment: datetime) -> list[datetime]:
+    """Return the moments to which a time on a day that is not allowed is moved."""
+    run = run_of(table, day_at(table.zone, moment))
+    target = run.later if table.move == "next" else run.earlier
+    if target is None:
+        return []
+    named = [kind for kind in table.parts if exclusion.names((kind,), moment)]
+    return [placed for kind in named for wall in _carried(table, kind, moment, target) for placed in place(kind, wall)]
 
 
-def planned_walls(kind: Kind, moment: datetime) -> list[datetime]:
-    """Return the wall times that a trigger names for one of its times: in a gap they are not what the clock shows."""
+def place(kind: Kind, wall: datetime) -> tuple[datetime, ...]:
+    """Return the instants at which a trigger is due where it names a wall time; elapsed time goes by calendar rules."""
+    is_elapsed = (isinstance(kind, Rrule) and kind.is_elapsed) or (isinstance(kind, Every) and kind.step.is_elapsed)
+    return zones.place_wall(wall, kind.zone, CALENDAR if is_elapsed else kind.placing)
+
+
+def _carried(table: Timetable, kind: Kind, moment: datetime, target: date) -> list[datetime]:
+    """Return the wall times of one of a part's times, what the clock shows and what it skipped, on another day."""
     shown = moment.astimezone(kind.zone).replace(tzinfo=None, fold=0)
-    match kind:
-        case Cron(_, zone, pattern, is_wildcard):
-            skipped = zones.skipped_walls(zone, moment.astimezone(UTC).replace(tzinfo=None))
-            if is_wildcard or skipped is None:
-                return [shown]
-            walls, wall = [], pattern.first_from(skipped[0])
-            while wall is not None and wall <= shown:
-                walls.append(wall)
-                wall = pattern.first_from(wall + SECOND)
-            return walls
-        case Every():
-            return [steps.planned_wall(kind, moment) or shown]
-        case Rrule():
-            return [rules.planned_wall(kind, moment) or shown]
-        case At():
-            return [kind.wall or shown]
+    skipped = kinds.skipped_walls(kind, moment)
+    walls = [*skipped, *kinds.walls_in(kind, shown, shown + TICK)] if skipped else [shown]
+    days = target - day_at(table.zone, moment)
+    return [wall + days + (shown.date() - wall.date()) for wall in walls]
 
 
 def _runs(table: Timetable, way: Way, start: datetime) -> Iterator[Run]:
@@ -151,9 +132,8 @@ def _moved_walls(table: Timetable, kind: Kind, run: Run) -> dict[datetime, datet
         day = day_at(table.zone, moment)
         if day in table.days or not table.is_within(moment) or exclusion.names(table.excluded, moment):
             continue
-        shown = moment.astimezone(kind.zone).date()
-        for wall in planned_walls(kind, moment):
-            found.setdefault(wall + (target - day) + (shown - wall.date()), moment)
+        for wall in _carried(table, kind, moment, target):
+            found.setdefault(wall, moment)
     return found
 
 

@@ -206,7 +206,9 @@ def _dropped_by_hand(table: Timetable, after: datetime, until: datetime) -> Drop
     if not found:
         return None
     first, last = found[0].due_at.astimezone(UTC), found[-1].due_at.astimezone(UTC)
-    return Dropped(len(found), first, last, reasons.by_hand(found[0]) if len(found) == 1 else "skipped by hand")
+    return Dropped(
+        len(found), first, last, reasons.by_hand(table.zone, found[0]) if len(found) == 1 else "skipped by hand"
+    )
 
 
 def _clipped(table: Timetable, after: datetime, until: datetime) -> tuple[datetime, datetime]:

@@ -102,8 +102,8 @@ def leave_behind(schedule: Schedule | None, *, now: datetime) -> Steps[None]:
     if schedule is None or schedule.next_at is None or schedule.next_at > now:
         return
     if schedule.state == "paused":
-        entry = passed(schedule, reason=schedule.reason or "paused", now=now)[1]
-        yield from note_in_ledger(schedule, [entry] if entry else [], now=now)
+        entries = passed(schedule, reason=schedule.reason or "paused", now=now)[1]
+        yield from note_in_ledger(schedule, entries, now=now)
     elif schedule.state == "stopped":
         reason = f"the schedule was stopped: {schedule.reason}"
         entry = LedgerEntry(schedule.next_at, schedule.next_at, 1, "stopped", reason)
@@ -112,7 +112,7 @@ def leave_behind(schedule: Schedule | None, *, now: datetime) -> Steps[None]:
 
 def resume_schedule(schedule: Schedule, *, reason: str, now: datetime) -> Steps[None]:
     """Let a paused schedule go on after `now`; the times up to then go into the ledger, and do not run."""
-    next_at, entry = passed(schedule, reason=reason, now=now)
+    next_at, entries = passed(schedule, reason=reason, now=now)
     state, why = ("active", None) if next_at else ("finished", _ended(schedule))
     yield ask(
         "resume_schedule",
@@ -120,17 +120,17 @@ def resume_schedule(schedule: Schedule, *, reason: str, now: datetime) -> Steps[
         state=state,
         reason=why,
         next_at=next_at,
-        last_due_at=entry.last_due_at if entry else schedule.last_due_at,
+        last_due_at=max((one.last_due_at for one in entries), default=schedule.last_due_at),
         since=now,
         zone_data=edition(),
     )
-    yield from note_in_ledger(schedule, [entry] if entry else [], now=now)
+    yield from note_in_ledger(schedule, entries, now=now)
     if next_at is not None:
         yield Wake("clock", next_at)
 
 
-def passed(schedule: Schedule, *, reason: str, now: datetime) -> tuple[datetime | None, LedgerEntry | None]:
-    """Return the next time of a paused schedule after `now`, and the entry for those that the pause passed over."""
+def passed(schedule: Schedule, *, reason: str, now: datetime) -> tuple[datetime | None, list[LedgerEntry]]:
+    """Return the next time of a paused schedule after `now`, and the entries for those that the pause passed over."""
     trigger = codec.read_trigger(schedule.timing)
     return firing.pass_over(schedule, trigger, now=now, verdict="skipped", reason=f"paused: {reason}")
 
@@ -188,8 +188,12 @@ def _reckon(schedule: Schedule, timing: Timing, *, now: datetime) -> Steps[Sched
 
 
 def reckoned(schedule: Schedule, timing: Timing, *, after: datetime) -> Schedule:
-    """Return a schedule by another timing, with the next time that it has after a moment. Raises TriggerError."""
-    text = codec.write_timing(timing)
+    """Return a schedule by another timing, with the next time that it has after a moment. Raises TriggerError.
+
+    Changes by hand that are over by then are dropped.
+    """
+    ahead = tuple(one for one in timing.overrides if max(one.due_at, one.moved_to or one.due_at) > after)
+    text = codec.write_timing(replace(timing, overrides=ahead))
     next_at = times.next_after(codec.read_trigger(text), after)
     state: ScheduleState = schedule.state
     if state in ("active", "finished"):
