@@ -31,6 +31,7 @@ YEARS: Final = 5  # from this one on, where nobody says
 FIRST_YEAR, LAST_YEAR, MOST_YEARS = 1900, 2200, 50
 MOST_BYTES: Final = 4 * 1024 * 1024  # of a file
 MOST_LINES: Final = 40  # of what changes
+SIGNS: Final = {"+": "added", "-": "dropped", "~": "changed"}
 group = typer.Typer(
     help="List calendars; with a subcommand: show, import, set, check or remove one.",
     invoke_without_command=True,
@@ -43,8 +44,8 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(group, name="calendars")
 
 
-def _day_option(help: str) -> Any:
-    return typer.Option(parser=_read_day, metavar="DATE", help=help, show_default=False)
+def _day_option(name: str, help: str) -> Any:
+    return typer.Option(name, parser=_read_day, metavar="DATE", help=help, show_default=False)
 
 
 def _read_day(text: str | date) -> date:
@@ -135,9 +136,9 @@ def import_(
 def set_(
     name: Name,
     weekdays: Annotated[str | None, typer.Option(help="Such as mon-fri.", show_default=False)] = None,
-    dates: Annotated[list[date] | None, _day_option("A day that is in it. May be given again.")] = None,
-    without: Annotated[list[date] | None, _day_option("A day that is not. May be given again.")] = None,
-    until: Annotated[date | None, _day_option("The last day that it is known for.")] = None,
+    dates: Annotated[list[date] | None, _day_option("--date", "A day that is in it. May be given again.")] = None,
+    without: Annotated[list[date] | None, _day_option("--except", "A day that is not. May be given again.")] = None,
+    until: Annotated[date | None, _day_option("--until", "The last day that it is known for.")] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
@@ -255,7 +256,8 @@ def _show_plan(old: Calendar | None, new: Calendar, planned: calendars.Stored) -
     for line in lines[:MOST_LINES]:
         say(f"  {line}")
     if len(lines) > MOST_LINES:
-        say(f"  … and {len(lines) - MOST_LINES} lines more")
+        signs = [f"{sum(line[0] == sign for line in lines)} {word}" for sign, word in SIGNS.items()]
+        say(f"  … and more: in all {', '.join(signs)}")
     for one in planned.moved:
         times = [show_time(moment) if moment else "never" for moment in (one.old, one.new)]
         say(f'task "{one.task}": next {times[0]} → {times[1]}')

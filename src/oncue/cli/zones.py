@@ -71,9 +71,10 @@ def zones(as_json: AsJson = False) -> None:
 
 
 def _print(shape: ZonesShape) -> None:
-    say(f"This host reads zone data {shape.zone_data}, from {shape.read_from}.\n ")
+    say(f"This host reads zone data {shape.zone_data}, from {shape.read_from}.")
+    say("")
     rows = [(one.name, one.host, one.pid, one.zone_data, one.seen_at) for one in shape.components]
     print_table(("COMPONENT", "HOST", "PID", "ZONE DATA", "SEEN"), rows, none="No component has been heard of.")
-    say(" ")
+    say("")
     moved = [(one.at, one.task, one.text) for one in shape.moved]
     print_table(("MOVED AT", "TASK", "HOW"), moved, none="No edition has moved a next time.")

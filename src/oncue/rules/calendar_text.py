@@ -79,11 +79,12 @@ def _read_lines(text: str) -> dict[date, str]:
             continue
         day, _, said = words.replace(",", " ", 1).replace(";", " ", 1).partition(" ")
         try:
-            _name_day(found, date.fromisoformat(day.strip("\"'")), said.strip(" \"'"))
+            read = date.fromisoformat(day.strip("\"'"))
         except ValueError:
             raise ValueError(
                 f'line {number}: "{day[:40]}" is not a date. Write one a line, as 2026-12-25, and its name after it.'
             ) from None
+        _name_day(found, read, said.strip(" \"'"))
     return found
 
 

@@ -8,8 +8,7 @@ from datetime import date
 from typing import Final
 
 from oncue.definition import Calendar
-from oncue.rules.calendar_text import WEEK
-from oncue.rules.days import read_listed
+from oncue.rules.days import WEEKDAYS, read_listed
 
 ENDS_SOON: Final = 60  # days before the end of what a calendar knows
 IMPORTED: Final = re.compile(r"holidays \S+ (--.+)")
@@ -86,10 +85,10 @@ def _day_change(day: date, old: str | None, new: str | None) -> Iterator[str]:
 def _ranges(weekdays: Sequence[str]) -> list[str]:
     """Return weekdays with neighbours drawn together: mon-fri."""
     found: list[list[str]] = []
-    for day in WEEK:
+    for day in WEEKDAYS:
         if day not in weekdays:
             continue
-        if found and WEEK.index(found[-1][-1]) == WEEK.index(day) - 1:
+        if found and WEEKDAYS.index(found[-1][-1]) == WEEKDAYS.index(day) - 1:
             found[-1].append(day)
         else:
             found.append([day])

@@ -98,12 +98,16 @@ def _ended_calendars(signs: Signs, *, now: datetime) -> list[Problem]:
         names = ", ".join(users[:3]) + (f" and {len(users) - 3} more" if len(users) > 3 else "")
         what, until = f'calendar "{calendar.name}"', calendar.known_until
         use = f"{'task' if len(users) == 1 else 'tasks'} {names} {'uses' if len(users) == 1 else 'use'} it"
-        state = f"{what} was known until {until}, and no later day is in it"
-        if left >= 0:
-            state = f"{what} is known until {until}, {'today' if left == 0 else f'in {left} days'}"
-        text = f"{state}; {use}: {calendar_words.how_to_continue(calendar)}."
+        state = f"is known until {until}, {_in_days(left)}"
+        if left < 0:
+            state = f"was known until {until}, and no later day is in it"
+        text = f"{what} {state}; {use}: {calendar_words.how_to_continue(calendar)}."
         found.append(Problem("calendar_ends", calendar.name, text, urgent=left < 0))
     return sorted(found, key=lambda problem: not problem.urgent)
+
+
+def _in_days(count: int) -> str:
+    return "today" if count == 0 else "in 1 day" if count == 1 else f"in {count} days"
 
 
 def _behind(signs: Signs) -> list[Problem]:

@@ -42,8 +42,8 @@ def apply(
 ) -> Steps[list[Applied]]:
     """Make the store's tasks as these definitions say, all or none. What is due already is first decided as before.
 
-    A new task gets the id that `uuids` names for it, else one of its own. Calendars are written first, and those who use
-    them are reckoned again last: tasks that change or go with them are not held against them. Raises TaskFileError: a
+    A new task gets the id that `uuids` names for it, else one of its own. Calendars are written first, and who uses
+    them is reckoned again last: tasks that change or go with them are not held against them. Raises TaskFileError: a
     calendar is not known, or leaves a task no time.
     """
     _check_names(definitions)
