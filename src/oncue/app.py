@@ -26,9 +26,10 @@ from oncue.observe.log import tell_changes
 from oncue.observe.metrics import Metrics
 from oncue.rules import backfilling, states, times
 from oncue.rules.health import Problem
-from oncue.store import backfills, catch_up, codec, failures, runs, schedules, tasks, watch
+from oncue.store import backfills, calendars, catch_up, codec, failures, runs, schedules, tasks, watch
 from oncue.store.backfills import Backfill, Planned
 from oncue.store.base import Database, Store
+from oncue.store.calendars import Stored
 from oncue.store.catch_up import ToCatchUp
 from oncue.store.events import Accepted
 from oncue.store.tasks import Applied
@@ -135,6 +136,22 @@ class Oncue:
 
     async def tasks(self) -> list[Task]:
         return await self.store.read(tasks.every)
+
+    async def calendars(self) -> list[Calendar]:
+        """Return all stored calendars, by name."""
+        return list((await self.store.read(calendars.every)).values())
+
+    async def put_calendar(self, calendar: Calendar, *, actor: str = "python") -> Stored:
+        """Store a calendar, and reckon again the tasks that use it. Raises TaskFileError: it leaves one no time."""
+        return await self.store.write(calendars.put, calendar, actor=actor, now=await self.now())
+
+    async def preview_calendar(self, calendar: Calendar) -> Stored:
+        """Return what `put_calendar` would come to; nothing is written. Raises TaskFileError."""
+        return await self.store.read(calendars.preview, calendar, now=await self.now())
+
+    async def remove_calendar(self, name: str, *, actor: str = "python") -> None:
+        """Forget a calendar. Raises NotFound, and Conflict where a task uses it."""
+        await self.store.write(calendars.remove, name, actor=actor, now=await self.now())
 
     async def fire(self, name: str, *, key: str | None = None, due_at: datetime | None = None) -> tuple[UUID, bool]:
         """Make a run now, besides the schedule. The same `key` again answers the same run, and False."""

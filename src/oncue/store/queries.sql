@@ -113,6 +113,16 @@ on conflict (name) do update set definition = excluded.definition, changed_at = 
 delete from calendars
 where name = :name
 
+-- name: list_calendar_users
+-- Served by schedules_calendars: the first condition is that index's own.
+select schedules.task_id, tasks.name, schedules.state
+from schedules
+join tasks on tasks.id = schedules.task_id
+where schedules.timing like '%"calendars":[{%'
+  and schedules.timing like :pattern escape '!'
+order by schedules.task_id
+limit :limit
+
 -- name: list_ended_pauses
 -- Served by tasks_resuming.
 select name, resume_at
@@ -124,6 +134,14 @@ limit :limit
 -- name: insert_audit
 insert into audit (happened_at, actor, verb, subject, detail)
 values (:now, :actor, :verb, :subject, :detail)
+
+-- name: list_audit
+-- Served by audit_happened.
+select happened_at, actor, verb, subject, detail
+from audit
+where verb = :verb
+order by happened_at desc, id desc
+limit :limit
 
 -- === schedules ===
 
@@ -224,6 +242,7 @@ set state = :state,
     reason = :reason,
     next_at = :next_at,
     timing = :timing,
+    since = :since,
     zone_data = :zone_data,
     version = version + 1
 where task_id = :task_id

@@ -42,12 +42,13 @@ def apply(
 ) -> Steps[list[Applied]]:
     """Make the store's tasks as these definitions say, all or none. What is due already is first decided as before.
 
-    A new task gets the id that `uuids` names for it, else one of its own. Calendars come first.
-    Raises TaskFileError: a calendar is not known, or leaves a task no day.
+    A new task gets the id that `uuids` names for it, else one of its own. Calendars are written first, and who uses
+    them is reckoned again last: tasks that change or go with them are not held against them. Raises TaskFileError: a
+    calendar is not known, or leaves a task no time.
     """
     _check_names(definitions)
     yield ask("begin_change")
-    yield from calendar_verbs.put(calendars, actor=actor, now=now)
+    changed = yield from calendar_verbs.write(calendars, actor=actor, now=now)
     known = yield from calendar_verbs.every()
     tasks = {task.name: task for task in (yield from every())}
     applied: list[Applied] = []
@@ -63,6 +64,7 @@ def apply(
     if prune:
         for task in tasks.values():
             applied.append((yield from _remove(task, now=now)))
+    yield from calendar_verbs.retime(changed, now=now)
     for one in applied:
         if one.verdict != "unchanged":
             yield ask("insert_audit", now=now, actor=actor, verb="apply", subject=one.name, detail=one.verdict)

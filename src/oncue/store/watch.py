@@ -28,6 +28,16 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
+class Audited:
+    """One thing that somebody did."""
+
+    happened_at: datetime
+    actor: str
+    subject: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """What the store looks like at one moment. Ages are those of the oldest; None where there is none."""
 
@@ -124,6 +134,14 @@ def ledger(task_id: int, *, first: datetime, last: datetime, limit: int) -> Step
             "created_at": codec.known_time(row["created_at"]),
         }
         for row in rows
+    ]
+
+
+def audit(verb: str, *, limit: int) -> Steps[list[Audited]]:
+    """Return the latest entries of the audit with a verb."""
+    rows = yield ask("list_audit", verb=verb, limit=limit)
+    return [
+        Audited(codec.known_time(row["happened_at"]), row["actor"], row["subject"], row["detail"] or "") for row in rows
     ]
 
 
