@@ -31,7 +31,7 @@ from oncue.model import (
     TaskId,
     Timing,
 )
-from oncue.rules import times
+from oncue.rules import followed, times
 from oncue.store.base import Row
 
 ATTEMPTS_KEPT = 20
@@ -84,6 +84,13 @@ def read_trigger(text: str) -> times.Trigger:
     return times.read_trigger(timing.schedule, anchor=timing.anchor, name=timing.name)
 
 
+@lru_cache(65536)
+def read_followed(text: str) -> followed.Followed | None:
+    """Return the followed schedule of a timing, None where it is of another kind. Raises TriggerError."""
+    spec = read_timing(text).schedule
+    return followed.read_followed(spec) if followed.is_followed(spec) else None
+
+
 def write_attempts(attempts: Sequence[Attempt]) -> str:
     told = tuple(Attempt(attempt.at, plain_text(attempt.error) or "") for attempt in attempts[-ATTEMPTS_KEPT:])
     return _ATTEMPTS.dump_json(told).decode()
@@ -115,8 +122,8 @@ def read_task(row: Row) -> Task:
         version=row["version"],
         state=row["state"],
         reason=row["reason"],
-        created_at=_time(row["created_at"]),
-        changed_at=_time(row["changed_at"]),
+        created_at=known_time(row["created_at"]),
+        changed_at=known_time(row["changed_at"]),
         definition=read_definition(row["definition"]),
     )
 
@@ -144,15 +151,15 @@ def read_run(row: Row) -> Run:
         task_name=row["task_name"],
         task_version=row["task_version"],
         cause=row["cause"],
-        due_at=_time(row["due_at"]),
-        ready_at=_time(row["ready_at"]),
+        due_at=known_time(row["due_at"]),
+        ready_at=known_time(row["ready_at"]),
         state=row["state"],
         reason=row["reason"],
         attempts=row["attempts"],
         fence=row["fence"],
         overlap=row["overlap"],
         caught_up=bool(row["caught_up"]),
-        asked_at=_time(row["asked_at"]),
+        asked_at=known_time(row["asked_at"]),
         started_at=as_time(row["started_at"]),
         ended_at=as_time(row["ended_at"]),
         cursor=row["cursor_text"],
@@ -178,11 +185,11 @@ def read_delivery(row: Row) -> Delivery:
         requeue=row["requeue"],
         state=row["state"],
         reason=row["reason"],
-        ready_at=_time(row["ready_at"]),
+        ready_at=known_time(row["ready_at"]),
         attempts=row["attempts"],
         fence=row["fence"],
         errors=_ATTEMPTS.validate_json(row["errors"]),
-        created_at=_time(row["created_at"]),
+        created_at=known_time(row["created_at"]),
         ended_at=as_time(row["ended_at"]),
     )
 
@@ -216,7 +223,7 @@ def read_dead_letter(row: Row) -> DeadLetter:
         uuid=known_uuid(row["uuid"]),
         state=row["state"],
         what=what,
-        created_at=_time(row["created_at"]),
+        created_at=known_time(row["created_at"]),
         ended_at=as_time(row["ended_at"]),
         ended_reason=row["ended_reason"],
         parent_id=row["parent_id"],
@@ -237,8 +244,8 @@ def read_requeue(row: Row) -> Requeue:
         recovered=row["recovered"],
         failed=row["failed"],
         actor=row["actor"],
-        created_at=_time(row["created_at"]),
-        ready_at=_time(row["ready_at"]),
+        created_at=known_time(row["created_at"]),
+        ready_at=known_time(row["ready_at"]),
         ended_at=as_time(row["ended_at"]),
         forgiven=row["forgiven"],
     )
@@ -283,12 +290,12 @@ def _event(row: Row) -> Event | None:
         source=row["event_source"],
         type=row["event_type"],
         subject=row["event_subject"],
-        time=_time(row["event_occurred_at"]),
+        time=known_time(row["event_occurred_at"]),
         data=read_json(row["event_data"]),
     )
 
 
-def _time(value: Any) -> datetime:
+def known_time(value: Any) -> datetime:
     moment = as_time(value)
     assert moment is not None
     return moment
