@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from oncue import wall
 from oncue.adapters.registry import Adapters
 from oncue.config import Config
-from oncue.definition import Definition
+from oncue.definition import Calendar, Definition
 from oncue.engine.clock import Clock
 from oncue.engine.dispatcher import Dispatcher, Limits
 from oncue.engine.failures import Failures
@@ -21,7 +21,7 @@ from oncue.engine.ingest import Ingest
 from oncue.engine.loop import Component, Loop
 from oncue.engine.watch import Watch, examine
 from oncue.errors import ConfigError, Conflict
-from oncue.model import Event, Requeue, RequeueState, Task
+from oncue.model import Event, Requeue, RequeueState, Schedule, Task
 from oncue.observe.log import tell_changes
 from oncue.observe.metrics import Metrics
 from oncue.rules import states
@@ -119,11 +119,17 @@ class Oncue:
         return await self.store.write(schedules.read_clock, wall.now())
 
     async def apply(
-        self, definitions: Sequence[Definition], *, prune: bool = False, actor: str = "python"
+        self,
+        definitions: Sequence[Definition],
+        *,
+        calendars: Sequence[Calendar] = (),
+        prune: bool = False,
+        actor: str = "python",
     ) -> list[Applied]:
-        """Make the store's tasks as these definitions say. Raises TaskFileError."""
+        """Make the store's tasks and calendars as these say. Raises TaskFileError."""
         check_references(definitions, self.config)
-        return await self.store.write(tasks.apply, definitions, prune=prune, actor=actor, now=await self.now())
+        now = await self.now()
+        return await self.store.write(tasks.apply, definitions, calendars=calendars, prune=prune, actor=actor, now=now)
 
     async def tasks(self) -> list[Task]:
         return await self.store.read(tasks.every)
@@ -136,11 +142,27 @@ class Oncue:
             runs.fire, task.id, task.uuid, task.version, key=key or uuid4().hex, due_at=due_at or now, now=now
         )
 
-    async def pause(self, name: str, *, reason: str, actor: str = "python") -> Task:
-        return await self.store.write(tasks.pause, name, reason=reason, actor=actor, now=await self.now())
+    async def pause(self, name: str, *, reason: str, until: datetime | None = None, actor: str = "python") -> Task:
+        """Stop a task's triggers until it is resumed, or until a moment. Raises NotFound, Conflict."""
+        now = await self.now()
+        return await self.store.write(tasks.pause, name, reason=reason, until=until, actor=actor, now=now)
 
     async def resume(self, name: str, *, actor: str = "python") -> Task:
         return await self.store.write(tasks.resume, name, actor=actor, now=await self.now())
+
+    async def skip(self, name: str, due_at: datetime, *, reason: str, actor: str = "python") -> Schedule:
+        """Leave out one due time to come. Raises NotFound, Conflict."""
+        now = await self.now()
+        return await self.store.write(tasks.skip, name, due_at, reason=reason, actor=actor, now=now)
+
+    async def move(self, name: str, due_at: datetime, *, to: datetime, reason: str, actor: str = "python") -> Schedule:
+        """Let one due time to come run at another moment instead. Raises NotFound, Conflict."""
+        now = await self.now()
+        return await self.store.write(tasks.move, name, due_at, to=to, reason=reason, actor=actor, now=now)
+
+    async def restore(self, name: str, due_at: datetime, *, actor: str = "python") -> Schedule:
+        """Take back that a due time was skipped or moved. Raises NotFound, Conflict."""
+        return await self.store.write(tasks.restore, name, due_at, actor=actor, now=await self.now())
 
     async def preview(self, name: str, *, due_at: datetime | None = None, limit: int = 20) -> Preview:
         """Ask who would be resolved now, and what each would get; nothing is sent. Raises ResolveError."""

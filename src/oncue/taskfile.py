@@ -1,23 +1,24 @@
-"""Task files: TOML to definitions, with every mistake at its line; and `plan`, what applying them will change."""
+"""Task files: TOML to definitions and calendars, with every mistake at its line."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 from oncue.config import Config
 from oncue.definition import (
     BrokerTarget,
+    Calendar,
     Definition,
     EventResolver,
     HttpTarget,
+    Misfire,
     NoResolver,
     Resolver,
     Retry,
@@ -27,12 +28,16 @@ from oncue.definition import (
 )
 from oncue.errors import TaskFileError, TriggerError
 from oncue.model import Json
-from oncue.rules import address, matching, shape, times
+from oncue.rules import address, matching, pacing, shape, times
+from oncue.rules.calendar_text import WEEK, read_calendar
 from oncue.rules.durations import write_duration
 from oncue.rules.place import Place, line_of, read_toml
 from oncue.rules.shape import Mistake, Rules, Wrong
 
 ENVELOPES: Final = ("json", "celery")
+T = TypeVar("T")
+KEYS: Final = ("calendar", "task")
+NO_CALENDARS: Final[Mapping[str, Calendar]] = {}
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 ANCHOR: Final = datetime(2000, 1, 1, tzinfo=UTC)  # only to read by: a task's own anchor is when it is created
 LATER_WORDS: Final = ("cue", "cancel", "touch")
@@ -41,8 +46,16 @@ RESOLVERS: Final = 'Write { sql = "select …", source = "app" } or { event = tr
 TARGETS: Final = 'Write { broker = "main", queue = "…" } or { http = "https://…" }.'
 
 
-def read_task_file(path: Path, *, now: datetime | None = None) -> list[Definition]:
-    """Return the tasks of a file, in its order. Raises TaskFileError with all mistakes of the file.
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """What a task file says: its tasks and its calendars, in its order."""
+
+    definitions: list[Definition]
+    calendars: list[Calendar]
+
+
+def read_task_file(path: Path, *, now: datetime | None = None) -> TaskFile:
+    """Return what a file says. Raises TaskFileError with all mistakes of the file.
 
     With `now`, schedules that have no time left to come by their rule are refused too.
     """
@@ -55,24 +68,32 @@ def read_task_file(path: Path, *, now: datetime | None = None) -> list[Definitio
     return read_tasks(text, origin=str(path), now=now)
 
 
-def read_tasks(text: str, *, origin: str = "tasks.toml", now: datetime | None = None) -> list[Definition]:
-    """Return the tasks of a TOML text. Raises TaskFileError with all mistakes of the text, a line each."""
+def read_tasks(text: str, *, origin: str = "tasks.toml", now: datetime | None = None) -> TaskFile:
+    """Return the tasks of a TOML text. Raises TaskFileError with all mistakes of the text, a line each.
+
+    Calendars that the text does not define are taken for days of all kinds: the store knows them, and `apply` asks it.
+    """
+    calendars: dict[str, Calendar] = {}
 
     def reading(key: str, value: Any) -> list[Definition]:
+        if key == "calendar":
+            calendars.update(shape.each(shape.table(value).items(), read_calendar))
+            return []
         if key != "task":
-            raise ValueError(f"there is no such key.{shape.near(key, ['task'])}")
-        return list(shape.each(shape.table(value).items(), lambda name, task: _read_task(name, task, now=now)).values())
+            raise ValueError(f"there is no such key.{shape.near(key, KEYS)}")
+        each_task = partial(_read_task, calendars=calendars, now=now)
+        return list(shape.each(shape.table(value).items(), each_task).values())
 
     try:
         table = read_toml(text, origin)
     except ValueError as error:
         raise TaskFileError(str(error)) from None
     try:
-        definitions = shape.each(table.items(), reading).get("task", [])
+        definitions = shape.each(sorted(table.items()), reading).get("task", [])  # calendars first
         _check_renames(definitions)
     except Wrong as wrong:
         raise TaskFileError("\n".join(_tell(wrong, origin=origin, text=text))) from None
-    return definitions
+    return TaskFile(definitions, list(calendars.values()))
 
 
 def definition_from_json(name: str, mapping: Mapping[str, Any], *, now: datetime | None = None) -> Definition:
@@ -117,64 +138,6 @@ def check_references(
         raise TaskFileError("\n".join(sentences))
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """What applying will do to one task; `details` are its changed fields, old → new, in the words of the task file."""
-
-    name: str
-    verdict: Literal["created", "changed", "unchanged", "renamed", "removed"]
-    details: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What applying will change. `left` are tasks that no definition names, and that stay."""
-
-    tasks: tuple[Planned, ...]
-    left: tuple[str, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        return all(one.verdict == "unchanged" for one in self.tasks)
-
-    def named(self, verdict: str) -> tuple[Planned, ...]:
-        return tuple(one for one in self.tasks if one.verdict == verdict)
-
-    def lines(self) -> list[str]:
-        """Return the plan as a person reads it: what changes, then the counts."""
-        found: list[str] = []
-        for one in self.tasks:
-            if one.verdict != "unchanged":
-                found.append(f"{SIGNS[one.verdict]} {one.name}: {one.verdict}")
-                found += [f"    {detail}" for detail in one.details]
-        counts: Counter[str] = Counter(one.verdict for one in self.tasks)
-        found.append(", ".join(f"{counts[verdict]} {verdict}" for verdict in SIGNS if counts[verdict]) or "No tasks.")
-        if self.left:
-            found.append(f"Not in the file, and left as they are: {', '.join(self.left)}. --prune removes them.")
-        return found
-
-
-SIGNS: Final = {"created": "+", "changed": "~", "renamed": ">", "removed": "-", "unchanged": " "}
-
-
-def plan(old: Mapping[str, Definition], new: Sequence[Definition], *, prune: bool = False) -> Plan:
-    """Return what applying the new definitions over the old ones will change."""
-    rest = dict(old)
-    planned: list[Planned] = []
-    for definition in new:
-        before = rest.pop(definition.name, None) or rest.pop(definition.renamed_from or "", None)
-        if before is None:
-            planned.append(Planned(definition.name, "created"))
-            continue
-        details = tuple(_differences(before, definition))
-        if before.name != definition.name:
-            planned.append(Planned(definition.name, "renamed", (f"name: {before.name} → {definition.name}", *details)))
-        else:
-            planned.append(Planned(definition.name, "changed" if details else "unchanged", details))
-    removed = [Planned(name, "removed") for name in rest] if prune else []
-    return Plan((*planned, *removed), () if prune else tuple(rest))
-
-
 def place_name(place: Place) -> str:
     """Return a place as messages show it: `[task.trial-ending] misfire.catch_up`."""
     if len(place) < 2 or place[0] != "task":
@@ -188,14 +151,17 @@ def _tell(wrong: Wrong, *, origin: str, text: str) -> list[str]:
     return [f"{origin}:{line}: {place_name(one.place)}: {one.text}" for line, one in lines]
 
 
-def _read_task(name: str, value: Any, *, now: datetime | None) -> Definition:
+def _read_task(
+    name: str, value: Any, *, calendars: Mapping[str, Calendar] = NO_CALENDARS, now: datetime | None
+) -> Definition:
     mistakes: list[Mistake] = []
     if not NAME.fullmatch(name):
         mistakes.append(Mistake((), f"{shape.shown(name)} is not a task's name. {NAMES}"))
     if isinstance(value, Mapping) and not ("schedule" in value or value.get("on")):
         mistakes.append(Mistake((), f"it has no trigger. {TRIGGERS}"))
 
-    readers = {**RULES.readers, (Definition, "schedule"): lambda spec: _read_schedule(spec, name, now=now)}
+    reading = partial(_read_schedule, name=name, calendars=calendars, now=now)
+    readers = {**RULES.readers, (Definition, "schedule"): cast("Callable[[Any], Any]", reading)}
     rules = replace(RULES, readers=readers, given={(Definition, "name"): name})
     try:
         definition: Definition = shape.read(Definition, value, rules=rules)
@@ -213,10 +179,12 @@ def _implied(definition: Definition) -> Resolver:
     return EventResolver() if definition.on and definition.schedule is None else NoResolver()
 
 
-def _read_schedule(value: Any, name: str, *, now: datetime | None) -> Json:
+def _read_schedule(value: Any, *, name: str, calendars: Mapping[str, Calendar], now: datetime | None) -> Json:
     spec = cast("Json", shape.plain(shape.table(value)))
     try:
-        trigger = times.read_trigger(spec, anchor=ANCHOR, name=name)
+        pacing.read_pacing(spec)
+        known = {one: calendars.get(one, Calendar(one, WEEK)) for one in times.calendar_names(spec)}
+        trigger = times.read_trigger(spec, anchor=ANCHOR, name=name, calendars=known)
         if now is not None:
             times.check(trigger, now)
     except TriggerError as error:
@@ -279,6 +247,12 @@ def _read_name(value: Any) -> str:
     return text
 
 
+def _check_misfire(misfire: Misfire) -> None:
+    if misfire.max is not None and misfire.catch_up != "all":
+        text = f'with catch_up = "{misfire.catch_up}" it says nothing. Write catch_up = "all", or leave it out.'
+        raise Wrong(Mistake(("max",), text))
+
+
 def _check_retry(retry: Retry) -> None:
     if retry.cap < retry.first:
         first, cap = write_duration(retry.first), write_duration(retry.cap)
@@ -309,42 +283,6 @@ def _unknown(task: Definition, kind: str, *, name: str, known: Iterable[str]) ->
     return f'task "{task.name}" has no {kind} "{name}". Known {kind}s: {listed}. Add [{kind}.{name}] to oncue.toml.'
 
 
-def _differences(old: Definition, new: Definition) -> Iterator[str]:
-    before, after = (dict(_flat(one, "")) for one in (old, new))
-    for path in dict.fromkeys([*before, *after]):
-        if before.get(path) != after.get(path):
-            yield f"{path}: {_brief(before.get(path, 'none'))} → {_brief(after.get(path, 'none'))}"
-
-
-def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield each field with its value as text, defaults too: `misfire.grace`, `"10m"`."""
-    parts: Iterable[tuple[str, Any]] = ()
-    if isinstance(value, Mapping):
-        parts = value.items()
-    elif isinstance(value, tuple):
-        parts = ((f"{place}", shape.write(item, rules=RULES)) for place, item in enumerate(value))
-        yield from ((f"{path}[{place}]", _text(item)) for place, item in parts)
-        return
-    elif type(value) in RULES.writers:
-        parts = shape.write(value, rules=RULES).items()
-    elif dataclasses.is_dataclass(value):
-        keys = RULES.keys(type(value)).items()
-        parts = ((name, getattr(value, one.name)) for name, one in keys if one.name != "renamed_from")
-    elif value is not None:
-        yield path, _text(shape.write(value, rules=RULES))
-    for name, item in parts:
-        yield from _flat(item, f"{path}.{name}".removeprefix("."))
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _brief(text: str) -> str:
-    return text if len(text) <= BRIEF else f"{text[:BRIEF]}… ({len(text):,} characters)"
-
-
-BRIEF: Final = 300  # characters of a value in a plan
 NAMES: Final = (
     "Write small letters, digits, dots, dashes and underscores, at most 100, beginning with a letter or digit."
 )
@@ -369,13 +307,14 @@ RULES: Final = Rules(
         (HttpTarget, "headers"): address.read_headers,
         (HttpTarget, "timeout"): shape.duration(MOMENT),
         (HttpTarget, "concurrency"): shape.whole(1, 1000),
+        (Misfire, "max"): shape.whole(1, 1000),
         (Retry, "attempts"): shape.whole(1, 100),
         (Retry, "first"): shape.duration(MOMENT),
         (Retry, "cap"): shape.duration(MOMENT),
     },
     writers={EventResolver: lambda _: {"event": True}, NoResolver: lambda _: {"event": False}},
     names={(HttpTarget, "url"): "http"},
-    checks={Retry: _check_retry, BrokerTarget: _check_broker_target},
+    checks={Misfire: _check_misfire, Retry: _check_retry, BrokerTarget: _check_broker_target},
     examples={
         (Definition, "target"): 'target = { broker = "main", queue = "…" } or { http = "https://…" }',
         (Subscription, "event"): 'event = "order.paid"',

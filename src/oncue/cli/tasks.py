@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -18,10 +19,12 @@ from oncue.app import Oncue
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, show, show_time
 from oncue.cli.session import opened, run
 from oncue.cli.when import moment_option
-from oncue.definition import Definition
+from oncue.definition import Calendar, Definition
+from oncue.plan import plan, plan_calendars
 from oncue.rules import times
+from oncue.store import calendars as calendar_verbs
 from oncue.store import tasks
-from oncue.taskfile import check_references, plan, read_task_file
+from oncue.taskfile import check_references, read_task_file
 
 Name = Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")]
 SHOWN = 2000  # characters of a message
@@ -46,18 +49,22 @@ def apply(
 
     async def work() -> None:
         now = wall.now()
-        definitions = [definition for file in files for definition in read_task_file(file, now=now)]
+        read = [read_task_file(file, now=now) for file in files]
+        definitions = [one for file in read for one in file.definitions]
+        calendars = [one for file in read for one in file.calendars]
         async with opened(may_create=True) as oncue:
             check_references(definitions, oncue.config)
             old = {task.name: task.definition for task in await oncue.tasks()}
+            known = await oncue.store.read(calendar_verbs.every)
             planned = plan(old, definitions, prune=prune)
+            planned = replace(planned, tasks=(*plan_calendars(known, calendars), *planned.tasks))
             for line in planned.lines():
                 say(line)
-            for line in _without_times(definitions, now=now):
+            for line in _without_times(definitions, known | {one.name: one for one in calendars}, now=now):
                 say(line)
             if dry_run or planned.is_empty or not (yes or _agreed(removes=bool(planned.named("removed")))):
                 return
-            applied = await oncue.apply(definitions, prune=prune, actor="cli")
+            applied = await oncue.apply(definitions, calendars=calendars, prune=prune, actor="cli")
             say(f"Applied: {sum(one.verdict != 'unchanged' for one in applied)} of {len(applied)} task(s) changed.")
 
     run(work)
@@ -218,11 +225,15 @@ async def _shown(oncue: Oncue, name: str) -> shapes.TaskShape:
     return shapes.task_shape(task, await oncue.store.read(tasks.schedule_of, task.id))
 
 
-def _without_times(definitions: Sequence[Definition], *, now: datetime) -> list[str]:
+def _without_times(definitions: Sequence[Definition], calendars: Mapping[str, Calendar], *, now: datetime) -> list[str]:
     """Return a line for each task whose schedule is over before it begins."""
     return [
         f'task "{definition.name}": its schedule has no time after now, so it will never fire.'
         for definition in definitions
         if definition.schedule is not None
-        and times.next_after(times.read_trigger(definition.schedule, anchor=now, name=definition.name), now) is None
+        and set(times.calendar_names(definition.schedule)) <= set(calendars)
+        and times.next_after(
+            times.read_trigger(definition.schedule, anchor=now, name=definition.name, calendars=calendars), now
+        )
+        is None
     ]

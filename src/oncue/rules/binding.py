@@ -48,5 +48,5 @@ def is_expired(run: Run, expires: timedelta | None, *, now: datetime) -> bool:
 
 
 def lateness(run: Run) -> timedelta | None:
-    """Return how long after its moment a run started; None where it has not."""
-    return run.started_at - asked_by(run) if run.started_at else None
+    """Return how long after its moment, which is after jitter, a run started; None where it has not."""
+    return run.started_at - (run.starts_at or asked_by(run)) if run.started_at else None

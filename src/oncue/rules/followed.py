@@ -1,6 +1,6 @@
 """Followed schedules: the next time is read from the user's data, and a firing is a window that ends at it.
 
-The horizon is the end of the last window, a schedule's `last_due_at`. What stands here decides; asking is the engine's.
+The horizon is where the last window ended: a schedule's `decided_to`. What stands here decides; asking is the engine's.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from zoneinfo import ZoneInfo
 
 from oncue.definition import Misfire
 from oncue.errors import TriggerError
-from oncue.model import Firing, LedgerEntry, PlannedRun, Schedule
+from oncue.model import Schedule
 from oncue.rules import zones
 from oncue.rules.durations import read_duration, write_duration
+from oncue.rules.firing import Firing, LedgerEntry, PlannedRun, Verdict
 
 KEYS: Final = ("next", "recheck", "lookback", "zone")
 RECHECK: Final = timedelta(minutes=1)
@@ -94,7 +95,7 @@ def decide(schedule: Schedule, misfire: Misfire, *, now: datetime) -> Firing:
 
     On time it ends at the due time. After an outage it ends now, and leaves out what the policy does not catch up.
     """
-    due, horizon = schedule.next_at, schedule.last_due_at
+    due, horizon = schedule.next_at, schedule.decided_to
     assert due is not None
     if now - due <= misfire.grace:
         return Firing(schedule, (PlannedRun(due, horizon),), (), None, due, "active")
@@ -105,8 +106,16 @@ def decide(schedule: Schedule, misfire: Misfire, *, now: datetime) -> Firing:
     ledger = (entry,) if entry else ()
     if is_left_out:  # who was due within the grace is asked for again, and runs
         return Firing(schedule, (), ledger, None, oldest, "active")
-    start = oldest if entry else horizon
-    return Firing(schedule, (PlannedRun(now, start, caught_up=True),), ledger, None, now, "active")
+    run = PlannedRun(now, oldest if entry else horizon, caught_up=True, held=misfire.hold)
+    return Firing(schedule, (run,), ledger, None, now, "active")
+
+
+def passed(schedule: Schedule, *, since: datetime, now: datetime, verdict: Verdict, reason: str) -> LedgerEntry:
+    """Return the ledger entry for whoever was due while a schedule rested: nobody asked who that was."""
+    first = min(since, now)
+    if schedule.next_at is not None and schedule.next_at <= now:
+        first = schedule.next_at
+    return LedgerEntry(first, now, 1, verdict, reason)
 
 
 def left_out(fired: Firing) -> datetime | None:

@@ -20,18 +20,19 @@ SCHEDULE: Final[Moves] = {
     ("paused", "change"): "paused",
     ("stopped", "change"): "active",
     ("finished", "change"): "active",
+    ("finished", "revive"): "active",
 }
 
 RUN: Final[Moves] = {
     ("due", "claim"): "running",
     ("due", "queue"): "queued",
     ("due", "skip"): "skipped",
+    ("due", "hold"): "held",
     ("due", "cancel"): "cancelled",
     ("queued", "wake"): "due",
     ("queued", "cancel"): "cancelled",
     ("running", "claim"): "running",
     ("running", "give_back"): "due",
-    ("running", "hold"): "held",
     ("running", "settle"): "settling",
     ("running", "finish"): "done",
     ("running", "part"): "partial",
@@ -91,6 +92,7 @@ CUE: Final[Moves] = {
 
 TASK: Final[Moves] = {
     ("active", "pause"): "paused",
+    ("paused", "extend"): "paused",
     ("active", "remove"): "removed",
     ("paused", "resume"): "active",
     ("paused", "remove"): "removed",

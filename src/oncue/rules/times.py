@@ -7,13 +7,14 @@ other rooms use, the same for every kind.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice, takewhile
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from oncue.definition import Calendar, Override
 from oncue.errors import TriggerError
 from oncue.rules import every as steps
 from oncue.rules import rrule as calendar
@@ -44,13 +45,25 @@ __all__ = [
 
 KINDS: Final = ("cron", "every", "at", "rrule")
 TICK: Final = timedelta(microseconds=1)
+NO_CALENDARS: Final[Mapping[str, Calendar]] = {}
 LAST: Final = datetime.max.replace(tzinfo=UTC) - timedelta(days=2)
 
 
 Trigger = At | Every | Cron | Rrule
 
 
-def read_trigger(spec: Mapping[str, object], *, anchor: datetime | None = None, name: str = "") -> Trigger:
+def calendar_names(spec: Mapping[str, object]) -> tuple[str, ...]:
+    return ()
+
+
+def read_trigger(
+    spec: Mapping[str, object],
+    *,
+    anchor: datetime | None = None,
+    name: str = "",
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
+    overrides: Sequence[Override] = (),
+) -> Trigger:
     """Return the trigger of a task file's `schedule`.
 
     `anchor` is where steps without their own begin: the task's creation. `name` is the task's, for `H` in cron texts.
@@ -156,7 +169,7 @@ def _walk(trigger: Trigger, after: datetime) -> Iterator[datetime]:
 
 
 def _read_kind(spec: Mapping[str, object]) -> tuple[str, str]:
-    known = (*KINDS, "zone", "anchor")
+    known = (*KINDS, "zone", "anchor", "jitter", "spread", "max_runs")
     for key in spec:
         if key not in known:
             near = difflib.get_close_matches(str(key), known, n=1)

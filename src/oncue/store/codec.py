@@ -13,7 +13,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 from pydantic_core import to_json
 
-from oncue.definition import Definition, EventResolver, NoResolver, Resolver, SqlResolver
+from oncue.definition import Calendar, Definition, EventResolver, NoResolver, Resolver, SqlResolver
 from oncue.model import (
     Attempt,
     DeadLetter,
@@ -31,7 +31,7 @@ from oncue.model import (
     TaskId,
     Timing,
 )
-from oncue.rules import followed, times
+from oncue.rules import followed, pacing, times
 from oncue.store.base import Row
 
 ATTEMPTS_KEPT = 20
@@ -40,6 +40,7 @@ TEXT_KEPT = 2000
 RESOLVERS: dict[type[Resolver], str] = {SqlResolver: "sql", EventResolver: "event", NoResolver: "none"}
 _DEFINITION = TypeAdapter(Definition)
 _TIMING = TypeAdapter(Timing)
+_CALENDAR = TypeAdapter(Calendar)
 _ATTEMPTS = TypeAdapter(tuple[Attempt, ...])
 
 
@@ -81,7 +82,27 @@ def read_timing(text: str) -> Timing:
 def read_trigger(text: str) -> times.Trigger:
     """Return the trigger of a timing. Raises TriggerError where its rule can no longer be followed."""
     timing = read_timing(text)
-    return times.read_trigger(timing.schedule, anchor=timing.anchor, name=timing.name)
+    return times.read_trigger(
+        timing.schedule,
+        anchor=timing.anchor,
+        name=timing.name,
+        calendars={one.name: one for one in timing.calendars},
+        overrides=timing.overrides,
+    )
+
+
+@lru_cache(65536)
+def read_pacing(text: str) -> pacing.Pacing:
+    """Return the pace of a timing."""
+    return pacing.read_pacing(read_timing(text).schedule)
+
+
+def write_calendar(calendar: Calendar) -> str:
+    return _CALENDAR.dump_json(calendar).decode()
+
+
+def read_calendar(text: str) -> Calendar:
+    return _CALENDAR.validate_json(text)
 
 
 @lru_cache(65536)
@@ -125,6 +146,7 @@ def read_task(row: Row) -> Task:
         created_at=known_time(row["created_at"]),
         changed_at=known_time(row["changed_at"]),
         definition=read_definition(row["definition"]),
+        resume_at=as_time(row["resume_at"]),
     )
 
 
@@ -140,6 +162,9 @@ def read_schedule(row: Row) -> Schedule:
         row["timing"],
         row["state"],
         row["reason"],
+        as_time(row["since"]),
+        row["runs_left"],
+        row["zone_data"],
     )
 
 
@@ -172,6 +197,8 @@ def read_run(row: Row) -> Run:
         dead=row["dead"],
         dropped=row["dropped"],
         open=row["open"],
+        starts_at=as_time(row["starts_at"]),
+        spread_until=as_time(row["spread_until"]),
     )
 
 

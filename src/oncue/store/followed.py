@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from oncue.model import Change, Firing, Key, Schedule, TaskId
+from oncue.model import Change, Key, Schedule, TaskId
 from oncue.rules import followed, identity, states
+from oncue.rules.firing import Firing
 from oncue.rules.followed import NEVER, Followed, Span
 from oncue.store import codec
 from oncue.store.base import Row, Steps, Wake, ask
@@ -44,8 +45,8 @@ class Following:
     @property
     def horizon(self) -> datetime:
         """Return the end of the last window: what is due later is still to come."""
-        assert self.schedule.last_due_at is not None
-        return self.schedule.last_due_at
+        assert self.schedule.decided_to is not None
+        return self.schedule.decided_to
 
     @property
     def rule(self) -> Followed:
@@ -137,7 +138,7 @@ def answer(following: Following, moment: datetime | None, *, now: datetime) -> S
     """
     schedule = yield from _lock(following.task_id)
     rule, touched = following.rule, following.touched
-    if schedule is None or schedule.state != "active" or schedule.last_due_at != following.horizon:
+    if schedule is None or schedule.state != "active" or schedule.decided_to != following.horizon:
         yield ask("release_ask", task_id=following.task_id, fence=following.fence, now=now)
         yield Wake("clock", now)
         return False
@@ -192,11 +193,11 @@ def record_look(
 ) -> Steps[int]:
     """Write a look behind the horizon: a run for each span where somebody was not handed over. Answer how many."""
     schedule = yield from _lock(following.task_id)
-    if schedule is None or schedule.state != "active" or schedule.last_due_at is None:
+    if schedule is None or schedule.state != "active" or schedule.decided_to is None:
         return 0
     rule, horizon = following.rule, following.horizon
     reach = followed.reach_after(following.reach, rule, horizon=horizon, still_open=[*still_open, *late], now=now)
-    look_at = now + rule.recheck if reach < schedule.last_due_at else None
+    look_at = now + rule.recheck if reach < schedule.decided_to else None
     rows = yield ask(
         "record_look",
         task_id=following.task_id,
@@ -305,7 +306,7 @@ def _nouns(rows: Iterable[Row]) -> list[Following]:
     found = []
     for row in rows:
         schedule = codec.read_schedule(row)
-        if codec.read_followed(schedule.timing) is not None and schedule.last_due_at is not None:
+        if codec.read_followed(schedule.timing) is not None and schedule.decided_to is not None:
             found.append(_noun(row, schedule))
     return found
 

@@ -22,7 +22,7 @@ where id = 1
 -- name: list_tasks
 -- All tasks: for an apply, for listings and for the ingest's cache.
 select tasks.id, tasks.uuid, tasks.version, tasks.state, tasks.reason, tasks.created_at, tasks.changed_at,
-    definitions.definition
+    tasks.resume_at, definitions.definition
 from tasks
 join definitions on definitions.task_id = tasks.id and definitions.version = tasks.version
 where {tasks.state in task.remove}
@@ -39,7 +39,7 @@ limit :limit
 -- name: read_task
 -- Served by tasks_name.
 select tasks.id, tasks.uuid, tasks.version, tasks.state, tasks.reason, tasks.created_at, tasks.changed_at,
-    definitions.definition
+    tasks.resume_at, definitions.definition
 from tasks
 join definitions on definitions.task_id = tasks.id and definitions.version = tasks.version
 where tasks.name = :name
@@ -48,7 +48,7 @@ where tasks.name = :name
 -- name: read_task_at_version
 -- Served by the primary keys.
 select tasks.id, tasks.uuid, definitions.version, tasks.state, tasks.reason, tasks.created_at, tasks.changed_at,
-    definitions.definition
+    tasks.resume_at, definitions.definition
 from tasks
 join definitions on definitions.task_id = tasks.id
 where tasks.id = :task_id
@@ -74,27 +74,52 @@ where id = :id
 -- name: pause_task
 -- Served by the primary key.
 update tasks
-set state = {to:task.active.pause}, reason = :reason, changed_at = :now
+set state = {to:task.active.pause}, reason = :reason, resume_at = :resume_at, changed_at = :now
 where id = :id
-  and {state in task.pause}
+  and {state in task.pause|extend}
 
 -- name: resume_task
 -- Served by the primary key.
 update tasks
-set state = {to:task.paused.resume}, reason = null, changed_at = :now
+set state = {to:task.paused.resume}, reason = null, resume_at = null, changed_at = :now
 where id = :id
   and {state in task.resume}
 
 -- name: remove_task
 -- Served by the primary key.
 update tasks
-set state = {to:task.active.remove}, reason = :reason, changed_at = :now
+set state = {to:task.active.remove}, reason = :reason, resume_at = null, changed_at = :now
 where id = :id
   and {state in task.remove}
 
 -- name: insert_definition
 insert into definitions (task_id, version, definition, created_at)
 values (:task_id, :version, :definition, :now)
+
+-- name: list_calendars
+-- All calendars: a handful.
+select name, definition, changed_at
+from calendars
+order by name
+
+-- name: write_calendar
+-- Served by the primary key.
+insert into calendars (name, definition, changed_at)
+values (:name, :definition, :now)
+on conflict (name) do update set definition = excluded.definition, changed_at = excluded.changed_at
+
+-- name: delete_calendar
+-- Served by the primary key.
+delete from calendars
+where name = :name
+
+-- name: list_ended_pauses
+-- Served by tasks_resuming.
+select name, resume_at
+from tasks
+where resume_at <= :until
+order by resume_at
+limit :limit
 
 -- name: insert_audit
 insert into audit (happened_at, actor, verb, subject, detail)
@@ -104,27 +129,32 @@ values (:now, :actor, :verb, :subject, :detail)
 
 -- name: lock_schedule
 -- Served by the primary key.
-select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason
+select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
 from schedules
 where task_id = :task_id
 {lock}
 
 -- name: read_schedule
 -- Served by the primary key.
-select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason
+select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
 from schedules
 where task_id = :task_id
 
 -- name: list_schedules
 -- All schedules, for listings.
-select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason
+select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
 from schedules
 order by task_id
 
 -- name: write_schedule
 -- Served by the primary key.
-insert into schedules (task_id, task_uuid, task_version, version, state, reason, next_at, last_due_at, timing)
-values (:task_id, :task_uuid, :task_version, :version, :state, :reason, :next_at, :last_due_at, :timing)
+insert into schedules (
+    task_id, task_uuid, task_version, version, state, reason, next_at, last_due_at, timing, since, runs_left, zone_data
+)
+values (
+    :task_id, :task_uuid, :task_version, :version, :state, :reason, :next_at, :last_due_at, :timing, :since, :runs_left,
+    :zone_data
+)
 on conflict (task_id) do update
 set task_version = excluded.task_version,
     version = excluded.version,
@@ -132,7 +162,10 @@ set task_version = excluded.task_version,
     reason = excluded.reason,
     next_at = excluded.next_at,
     last_due_at = excluded.last_due_at,
-    timing = excluded.timing
+    timing = excluded.timing,
+    since = excluded.since,
+    runs_left = excluded.runs_left,
+    zone_data = excluded.zone_data
 
 -- name: change_timing
 -- Served by the primary key. A schedule that was stopped is tried again.
@@ -159,13 +192,80 @@ where task_id = :task_id
 -- name: resume_schedule
 -- Served by the primary key or schedules_resting.
 update schedules
-set state = :state, reason = :reason, next_at = :next_at, last_due_at = :last_due_at, version = version + 1
+set state = :state,
+    reason = :reason,
+    next_at = :next_at,
+    last_due_at = :last_due_at,
+    since = :since,
+    zone_data = :zone_data,
+    version = version + 1
 where task_id = :task_id
   and {state in schedule.resume}
 
+-- name: give_runs_back
+-- Served by the primary key. For schedules that count their runs.
+update schedules
+set runs_left = runs_left + 1, version = version + 1
+where task_id in {each:ids bigint}
+  and runs_left is not null
+returning task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
+
+-- name: revive_schedule
+-- Served by the primary key or schedules_resting.
+update schedules
+set state = {to:schedule.finished.revive}, reason = null, next_at = :next_at, zone_data = :zone_data, version = version + 1
+where task_id = :task_id
+  and {state in schedule.revive}
+
+-- name: reckon_schedule
+-- Served by the primary key; the row is locked by lock_schedule in the same transaction.
+update schedules
+set state = :state,
+    reason = :reason,
+    next_at = :next_at,
+    timing = :timing,
+    zone_data = :zone_data,
+    version = version + 1
+where task_id = :task_id
+
+-- name: list_by_older_zone_data
+-- Served by the primary key: all schedules, a range of ids at a time, once in the life of a clock.
+select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
+from schedules
+where task_id > :after_id
+  and task_id <= :up_to_id
+  and {state in schedule.fire}
+  and next_at > :now
+  and (zone_data is null or zone_data < :edition)
+order by task_id
+
+-- name: last_schedule
+-- Served by the primary key.
+select task_id
+from schedules
+where task_id > :after_id
+order by task_id desc
+limit 1
+
+-- name: reckon_again
+-- Joined by primary key: the version is the token, and `is true` hides schedules_due, as for advance_schedules.
+update schedules
+set version = schedules.version + 1, next_at = rows.next_at, zone_data = :zone_data
+from {rows:task_id bigint, version bigint, next_at time}
+where schedules.task_id = rows.task_id
+  and schedules.version = rows.version
+  and ({schedules.state in schedule.fire}) is true
+returning schedules.task_id
+
+-- name: read_task_names
+-- Served by the primary key.
+select id, name
+from tasks
+where id in {each:ids bigint}
+
 -- name: read_upcoming
 -- Served by schedules_due.
-select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason
+select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
 from schedules
 where {state in schedule.fire}
   and (next_at, task_id) > (:after_at, :after_id)
@@ -181,8 +281,10 @@ set version = schedules.version + 1,
     next_at = rows.next_at,
     last_due_at = rows.last_due_at,
     state = rows.state,
-    reason = rows.reason
-from {rows:task_id bigint, version bigint, next_at time, last_due_at time, state text, reason text}
+    reason = rows.reason,
+    runs_left = rows.runs_left,
+    zone_data = :zone_data
+from {rows:task_id bigint, version bigint, next_at time, last_due_at time, state text, reason text, runs_left bigint}
 where schedules.task_id = rows.task_id
   and schedules.version = rows.version
   and ({schedules.state in schedule.fire}) is true
@@ -190,11 +292,12 @@ returning schedules.task_id
 
 -- name: insert_scheduled_runs
 insert into runs (
-    uuid, task_id, task_version, cause, due_at, previous_due_at, asked_at, ready_at, state, overlap, caught_up
+    uuid, task_id, task_version, cause, due_at, previous_due_at, asked_at, ready_at, starts_at, spread_until, state, reason,
+    overlap, caught_up
 )
-select rows.uuid, rows.task_id, rows.task_version, rows.cause, rows.due_at, rows.previous_due_at, rows.now, rows.now,
-    {first:run}, rows.overlap, rows.caught_up
-from {rows:uuid uuid, task_id bigint, task_version integer, cause text, due_at time, previous_due_at time, now time, overlap text, caught_up bool}
+select rows.uuid, rows.task_id, rows.task_version, rows.cause, rows.due_at, rows.previous_due_at, :now, rows.ready_at,
+    rows.starts_at, rows.spread_until, rows.state, rows.reason, rows.overlap, rows.caught_up
+from {rows:uuid uuid, task_id bigint, task_version integer, cause text, due_at time, previous_due_at time, ready_at time, starts_at time, spread_until time, state text, reason text, overlap text, caught_up bool}
 where true
 on conflict (uuid) do nothing
 
@@ -507,7 +610,7 @@ returning id, uuid
 -- name: insert_passed_over
 -- As insert_event_runs, for a task that is paused: the ledger says that its event made no run.
 insert into ledger (task_id, task_version, first_due_at, last_due_at, count, verdict, reason, created_at)
-select rows.task_id, rows.task_version, :now, :now, 1, 'paused', rows.reason, :now
+select rows.task_id, rows.task_version, :now, :now, 1, 'skipped', rows.reason, :now
 from {rows:task_id bigint, task_version integer, reason text}
 join tasks on tasks.id = rows.task_id and tasks.version = rows.task_version and {tasks.state in task.resume}
 where true
@@ -756,6 +859,41 @@ where runs.uuid = :uuid
 select due_at, previous_due_at, event_id
 from runs
 where id = :id
+
+-- name: count_held_runs
+-- Served by runs_held.
+select runs.task_id, tasks.name, count(*) as count, min(runs.due_at) as first_due_at, max(runs.due_at) as last_due_at,
+    min(runs.asked_at) as since
+from runs
+join tasks on tasks.id = runs.task_id
+where {runs.state in run.release}
+group by runs.task_id, tasks.name
+order by tasks.name
+
+-- name: list_held_runs
+-- Served by runs_held.
+select due_at
+from runs
+where task_id = :task_id
+  and {state in run.release}
+order by due_at
+limit :limit
+
+-- name: release_held_runs
+-- Served by runs_held.
+update runs
+set state = {to:run.held.release}, reason = null, ready_at = :now
+where task_id in {each:ids bigint}
+  and {state in run.release}
+returning id, task_id
+
+-- name: drop_held_runs
+-- Served by runs_held.
+update runs
+set state = {to:run.held.cancel}, reason = :reason, ended_at = :now
+where task_id in {each:ids bigint}
+  and {state in run.release}
+returning id, task_id
 
 -- name: list_runs
 -- Served by the primary key, backwards.
@@ -1116,8 +1254,8 @@ where requeue_id = :requeue_id
 
 -- name: beat
 -- Served by the primary key.
-insert into components (instance, name, host, pid, started_at, seen_at)
-values (:instance, :name, :host, :pid, :started_at, :now)
+insert into components (instance, name, host, pid, started_at, seen_at, zone_data)
+values (:instance, :name, :host, :pid, :started_at, :now, :zone_data)
 on conflict (instance) do update set seen_at = excluded.seen_at
 
 -- name: leave
@@ -1127,7 +1265,7 @@ where instance = :instance
 
 -- name: list_components
 -- All of them: a handful.
-select instance, name, host, pid, started_at, seen_at
+select instance, name, host, pid, started_at, seen_at, zone_data
 from components
 order by name, instance
 

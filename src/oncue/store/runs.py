@@ -10,7 +10,7 @@ from uuid import UUID
 from oncue.errors import Conflict, NotFound
 from oncue.model import Change, Delivery, Lost, NewDeadLetter, NewDelivery, Run, RunId, RunState, TaskId
 from oncue.rules import firing, identity
-from oncue.store import codec
+from oncue.store import codec, reckoning
 from oncue.store.base import Row, Steps, Wake, ask
 from oncue.store.endings import bury_of_run, cancel_deliveries, end_run, free_slot, tell_ended
 
@@ -78,8 +78,15 @@ def _admit(picked: Sequence[Row], *, now: datetime) -> Steps[list[int]]:
         yield ask("take_slots", rows=taken)
     if moved:
         yield ask("move_waiting", rows=moved)
-        yield from tell_ended([RunId(run_id) for run_id, state, _, _ in moved if state == "skipped"], now=now)
+        yield from _tell_skipped(slotted, {run_id for run_id, state, _, _ in moved if state == "skipped"}, now=now)
     return claimed
+
+
+def _tell_skipped(rows: Sequence[Row], skipped: set[int], *, now: datetime) -> Steps[None]:
+    """Tell that runs were skipped, and give them back to schedules that count them."""
+    if skipped:
+        yield from reckoning.revive([TaskId(row["task_id"]) for row in rows if row["id"] in skipped], now=now)
+        yield from tell_ended([RunId(run_id) for run_id in sorted(skipped)], now=now)
 
 
 def renew(run: Run, *, until: datetime) -> Steps[str | Lost | None]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from oncue.store import codec
 from oncue.store.base import Steps, ask
+from oncue.zonedata import edition
 
 MOST = 100_000
 
@@ -23,6 +24,7 @@ class Component:
     pid: int
     started_at: datetime
     seen_at: datetime
+    zone_data: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,16 @@ class Figures:
 
 def beat(instance: str, name: str, *, host: str, pid: int, started_at: datetime, now: datetime) -> Steps[None]:
     """Say that a component of this process is alive."""
-    yield ask("beat", instance=instance, name=name, host=host, pid=pid, started_at=started_at, now=now)
+    yield ask(
+        "beat",
+        instance=instance,
+        name=name,
+        host=host,
+        pid=pid,
+        started_at=started_at,
+        now=now,
+        zone_data=edition(),
+    )
 
 
 def leave(instance: str) -> Steps[None]:
@@ -55,7 +66,13 @@ def components() -> Steps[list[Component]]:
     rows = yield ask("list_components")
     return [
         Component(
-            row["instance"], row["name"], row["host"], row["pid"], _time(row["started_at"]), _time(row["seen_at"])
+            row["instance"],
+            row["name"],
+            row["host"],
+            row["pid"],
+            codec.known_time(row["started_at"]),
+            codec.known_time(row["seen_at"]),
+            row["zone_data"],
         )
         for row in rows
     ]
@@ -88,7 +105,7 @@ def figures(*, now: datetime) -> Steps[Figures]:
 def held(*, now: datetime, before: datetime, limit: int = 1000) -> Steps[list[tuple[str, str, datetime]]]:
     """Return (task, reason, since) of runs asked for before a moment that were tried in vain and wait to be again."""
     rows = yield ask("list_held", now=now, before=before, limit=limit)
-    return [(row["name"], row["reason"], _time(row["asked_at"])) for row in rows]
+    return [(row["name"], row["reason"], codec.known_time(row["asked_at"])) for row in rows]
 
 
 def ledger(task_id: int, *, first: datetime, last: datetime, limit: int) -> Steps[list[dict[str, Any]]]:
@@ -96,8 +113,8 @@ def ledger(task_id: int, *, first: datetime, last: datetime, limit: int) -> Step
     rows = yield ask("read_ledger", task_id=task_id, first=first, last=last, limit=limit)
     return [
         {
-            "first_due_at": _time(row["first_due_at"]),
-            "last_due_at": _time(row["last_due_at"]),
+            "first_due_at": codec.known_time(row["first_due_at"]),
+            "last_due_at": codec.known_time(row["last_due_at"]),
             "count": row["count"],
             "verdict": row["verdict"],
             "reason": row["reason"],
@@ -130,9 +147,3 @@ def sweep(*, ended_before: datetime, events_before: datetime, silent_before: dat
     ):
         gone += len((yield ask(name, before=before, limit=limit)))
     return gone
-
-
-def _time(value: Any) -> datetime:
-    moment = codec.as_time(value)
-    assert moment is not None
-    return moment
