@@ -134,7 +134,7 @@ def due_of(answer: datetime, followed: Followed, misfire: Misfire, *, seen_at: d
 
 def ask_again_at(failures: int, followed: Followed, *, now: datetime) -> datetime:
     """Return when to ask again after so many failures in a row: a backoff up to `recheck`."""
-    return now + min(FIRST_BACKOFF * 2 ** min(failures - 1, 30), followed.recheck)
+    return now + min(FIRST_BACKOFF * (1 << min(failures - 1, 30)), followed.recheck)
 
 
 def free_spans(after: datetime, until: datetime, taken: Sequence[Span]) -> list[Span]:
@@ -169,7 +169,7 @@ def _read_next(value: object) -> SqlNext | PythonNext:
         case ["python"]:
             place = _text(value["python"], "python")
             if not PLACE.fullmatch(place):
-                raise TriggerError(f'next: python = "{place}" is not a place. Write module:name, as shop.times:next_due.')
+                raise TriggerError(f'next: python = "{place}" is no place. Write module:name, as shop.times:next_due.')
             return PythonNext(place)
         case keys:
             raise TriggerError(f"next: it says {' and '.join(map(str, keys)) or 'nothing'}. {NEXT}")

@@ -109,7 +109,7 @@ TABLES: Final[dict[str, Moves]] = {
 }
 
 
-# Runs whose window no look behind the horizon enters: it is still theirs, or was ended by a failure, a rule or a person.
+# Runs whose window no look behind the horizon enters: it is theirs still, or ended by a failure, a rule or a person.
 BARRED: Final = ("due", "queued", "running", "held", "failed", "expired", "cancelled")
 
 

@@ -188,9 +188,7 @@ def barred(following: Following) -> Steps[tuple[list[Span], list[Span]]]:
     return [_span(row) for row in rows], [_span(row) for row in rows if row["state"] in states.literals("run.open")]
 
 
-def record_look(
-    following: Following, late: Sequence[Span], *, still_open: Sequence[Span], now: datetime
-) -> Steps[int]:
+def record_look(following: Following, late: Sequence[Span], *, still_open: Sequence[Span], now: datetime) -> Steps[int]:
     """Write a look behind the horizon: a run for each span where somebody was not handed over. Answer how many."""
     schedule = yield from _lock(following.task_id)
     if schedule is None or schedule.state != "active" or schedule.decided_to is None:
@@ -216,10 +214,11 @@ def record_look(
     return len(late)
 
 
-def fail_look(following: Following, *, now: datetime) -> Steps[None]:
+def fail_look(following: Following, reason: str, *, now: datetime) -> Steps[None]:
     """Look again at the next recheck: its rows could not be read."""
     look_at = now + following.rule.recheck
     yield ask("fail_look", task_id=following.task_id, held=following.look_at, look_at=look_at)
+    yield Change("followed", following.name, "unseen", codec.plain_text(reason))
 
 
 def handed_over(task_id: TaskId, pairs: Sequence[tuple[Key, datetime]]) -> Steps[set[tuple[str, datetime]]]:
@@ -302,7 +301,7 @@ def _read(task_ids: Sequence[int]) -> Steps[list[Following]]:
 
 
 def _nouns(rows: Iterable[Row]) -> list[Following]:
-    """Return those rows whose schedule is followed: one that was, and is of another kind now, has left its row behind."""
+    """Return the rows whose schedule is followed: one that is of another kind by now has left its row behind."""
     found = []
     for row in rows:
         schedule = codec.read_schedule(row)
