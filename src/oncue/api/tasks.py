@@ -29,9 +29,10 @@ class Fire(shapes.Body):
 
 
 class Pause(shapes.Body):
-    """Why a task is paused."""
+    """Why a task is paused, and until when; without an end, until it is resumed."""
 
     reason: shapes.Text
+    until: AwareDatetime | None = None
 
 
 def routes(oncue: Oncue) -> APIRouter:
@@ -95,7 +96,7 @@ def _add_writing(router: APIRouter, oncue: Oncue) -> None:
     @router.post("/{name}/pause")
     async def pause_task(name: str, pause: Pause) -> shapes.TaskShape:
         """Stop a task's triggers until it is resumed. Asking twice is safe."""
-        await oncue.pause(name, reason=pause.reason, actor="api")
+        await oncue.pause(name, reason=pause.reason, until=pause.until, actor="api")
         return await task_of(oncue, name)
 
     @router.post("/{name}/resume")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oncue.cli import components, doctor, failures, ops, runs, tasks
+from oncue.cli import components, doctor, failures, ops, overrides, runs, tasks
 from oncue.cli.demo import demo
 from oncue.cli.next import next_
 from oncue.cli.session import remember
@@ -22,6 +22,7 @@ app = typer.Typer(
 components.add_to(app)
 tasks.add_to(app)
 app.command("next")(next_)
+overrides.add_to(app)
 runs.add_to(app)
 failures.add_to(app)
 ops.add_to(app)

@@ -160,13 +160,14 @@ def fire(
 def pause(
     task: Name,
     reason: Annotated[str, typer.Option(help="Why, for whoever looks later.")] = "paused on the command line",
+    until: Annotated[datetime | None, moment_option("When it goes on by itself (else when it is resumed).")] = None,
 ) -> None:
-    """Stop a task's triggers until it is resumed."""
+    """Stop a task's triggers until it is resumed, or until a moment."""
 
     async def work() -> None:
         async with opened() as oncue:
-            await oncue.pause(task, reason=reason, actor="cli")
-        say(f'task "{task}" is paused: {reason}.')
+            await oncue.pause(task, reason=reason, until=until, actor="cli")
+        say(f'task "{task}" is paused{f" until {show_time(until)}" if until else ""}: {reason}.')
 
     run(work)
 
@@ -198,7 +199,8 @@ def _state(task: shapes.TaskShape) -> str:
     schedule = task.schedule
     if task.state == "active" and schedule is not None and schedule.state != "active":
         return f"{schedule.state} ({schedule.reason})"
-    return f"{task.state} ({task.reason})" if task.reason else task.state
+    until = f", until {show_time(task.resume_at)}" if task.resume_at else ""
+    return f"{task.state} ({task.reason}{until})" if task.reason else task.state
 
 
 def _cues(task: shapes.TaskShape) -> str:

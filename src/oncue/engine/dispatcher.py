@@ -156,12 +156,12 @@ class Dispatcher:
             if not await self._may_send(work.run):
                 return None
             BEFORE_SEND()
-            ids = self._handover.ids(work, page.entities)
-            tried = await self._handover.send(work, page.entities, ids=ids)
+            entities, later = self._handover.spread(work, page.entities)
+            tried = await self._handover.send(work, entities, ids=self._handover.ids(work, entities))
             if tried and all(isinstance(one.outcome, Unreachable) for one in tried):
                 return await self._not_reached(work.run, tried)
             self._tell_reached(run)
-            progress = self._handover.progress(work, page, tried)
+            progress = self._handover.progress(work, page, tried, later)
             BEFORE_CHECKPOINT()
             now = self._now()
             state = await self._store.write(runs.checkpoint, run, progress, now=now, until=now + self._limits.lease)

@@ -33,7 +33,7 @@ from oncue.model import (
     Task,
     Unreachable,
 )
-from oncue.rules import binding, identity, matching, outcome
+from oncue.rules import binding, identity, matching, outcome, pacing
 from oncue.store import failures, tasks
 from oncue.store.base import Store
 from oncue.store.runs import Progress
@@ -189,10 +189,26 @@ class Handover:
         base = letter.what.run_uuid if letter is not None and letter.what.run_uuid else work.run.uuid
         return {entity.key: identity.message_uuid(base, entity.key) for entity in entities}
 
-    def progress(self, work: Work, page: Page, tried: Sequence[Tried]) -> Progress:
+    def spread(self, work: Work, entities: Sequence[Entity]) -> tuple[list[Entity], list[NewDelivery]]:
+        """Part the entities that go out now from those whose share of the task's spread comes later."""
+        run, now = work.run, self._now()
+        if run.spread_until is None:
+            return list(entities), []
+        start, ids = run.starts_at or (run.asked_at if run.caught_up else run.due_at), self.ids(work, entities)
+        at_once: list[Entity] = []
+        later: list[NewDelivery] = []
+        for entity in entities:
+            at = pacing.sent_at(work.task.uuid, entity.key, run.due_at, start=start, until=run.spread_until)
+            if at <= now:
+                at_once.append(entity)
+            else:
+                later.append(NewDelivery(ids[entity.key], entity.key, entity.data, work.requeue, at, (), 0))
+        return at_once, later
+
+    def progress(self, work: Work, page: Page, tried: Sequence[Tried], later: Sequence[NewDelivery] = ()) -> Progress:
         """Return what a page came to: what is confirmed, what waits, what is dead already."""
         now, policy = self._now(), work.definition.retry
-        waiting: list[NewDelivery] = []
+        waiting = list(later)
         dead = [self._rejected(work, key, reason, due=page.dues.get(key)) for key, reason in page.rejected]
         confirmed = 0
         for one in tried:
@@ -214,7 +230,7 @@ class Handover:
                         int(fate.counted),
                     )
                 )
-        resolved = len(tried) + len(page.rejected)
+        resolved = len(tried) + len(later) + len(page.rejected)
         reason = None if resolved or page.cursor or work.run.resolved else "nobody qualifies"
         handed_over = () if work.letter else windows.told(page)
         return Progress(page.cursor, resolved, confirmed, 0, tuple(waiting), tuple(dead), reason, handed_over)

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 SECOND: Final = timedelta(seconds=1)
+MINUTE: Final = timedelta(minutes=1)
 HORIZON: Final = timedelta(days=4749)
 """How far a walk looks before it answers none: 13 years, so that 29 February is found over 2100."""
 
@@ -37,7 +38,7 @@ class MonthEnd:
 class Pattern:
     """Bit sets of the second, minute, hour, day, month and weekday (Sunday is bit 0) that match.
 
-    With `is_either` a day matches by its date or by its weekday, else by both.
+    With `is_either` a day matches by its date or by its weekday, else by both. With `years` only those have matches.
     """
 
     seconds: int
@@ -48,15 +49,16 @@ class Pattern:
     weekdays: int
     is_either: bool = False
     special: MonthEnd | None = None
+    years: frozenset[int] | None = None
 
     def first_from(self, wall: datetime) -> datetime | None:
-        """Return the first match at or after a whole second, none if that is beyond the horizon."""
+        """Return the first match at or after a whole second, none if that is beyond the horizon or its last year."""
         year, month, day = wall.year, wall.month, wall.day
         days = self._days(year, month) >> day
         if days & 1 and (found := self._first_in_day(wall)) is not None:
             return found
         days &= -2
-        last_year = min(year + HORIZON_YEARS, date.max.year)
+        last_year = min(year + HORIZON_YEARS, date.max.year) if self.years is None else max(self.years)
         while not days:
             year, month, day = (year, month + 1, 1) if month < 12 else (year + 1, 1, 1)
             if year > last_year:
@@ -65,16 +67,16 @@ class Pattern:
         found = wall.replace(
             year, month, day + _lowest(days), _lowest(self.hours), _lowest(self.minutes), _lowest(self.seconds)
         )
-        return found if found - wall <= HORIZON else None
+        return found if self.years is not None or found - wall <= HORIZON else None
 
     def last_to(self, wall: datetime) -> datetime | None:
-        """Return the last match at or before a whole second, none if that is beyond the horizon."""
+        """Return the last match at or before a whole second, none if that is beyond the horizon or its first year."""
         year, month = wall.year, wall.month
         days = self._days(year, month)
         if days >> wall.day & 1 and (found := self._last_in_day(wall)) is not None:
             return found
         days &= (1 << wall.day) - 1
-        first_year = max(year - HORIZON_YEARS, date.min.year)
+        first_year = max(year - HORIZON_YEARS, date.min.year) if self.years is None else min(self.years)
         while not days:
             year, month = (year, month - 1) if month > 1 else (year - 1, 12)
             if year < first_year:
@@ -83,7 +85,7 @@ class Pattern:
         found = wall.replace(
             year, month, _highest(days), _highest(self.hours), _highest(self.minutes), _highest(self.seconds)
         )
-        return found if wall - found <= HORIZON else None
+        return found if self.years is not None or wall - found <= HORIZON else None
 
     def count_in(self, start: datetime, end: datetime) -> int:
         """Return how many matches lie in [start, end), at a cost of one step a month."""
@@ -91,6 +93,23 @@ class Pattern:
             return 0
         daily = self.seconds.bit_count() * self.minutes.bit_count() * self.hours.bit_count()
         return daily * self._count_days(start.date(), end.date()) + self._count_in_day(end) - self._count_in_day(start)
+
+    def days_in(self, year: int, month: int) -> int:
+        """Return the matching days of a month, bit 1 for its first day."""
+        return self._days(year, month)
+
+    def matches_in(self, start: datetime, end: datetime) -> int:
+        """Return a bit for each whole second of [start, end), the first one lowest: set where it matches."""
+        bits, minute, place = 0, start.replace(second=0), -start.second
+        while minute < end:
+            if (
+                self.minutes >> minute.minute & 1
+                and self.hours >> minute.hour & 1
+                and self._days(minute.year, minute.month) >> minute.day & 1
+            ):
+                bits |= self.seconds << place if place >= 0 else self.seconds >> -place
+            minute, place = minute + MINUTE, place + 60
+        return bits & (1 << (end - start) // SECOND) - 1
 
     def _first_in_day(self, wall: datetime) -> datetime | None:
         hour, minute = wall.hour, wall.minute
@@ -140,7 +159,7 @@ class Pattern:
 
     def _days(self, year: int, month: int) -> int:
         """Return the matching days of a month, bit 1 for its first day."""
-        if not self.months >> month & 1:
+        if not self.months >> month & 1 or (self.years is not None and year not in self.years):
             return 0
         length, weekday_days = _month(year, month)
         by_date, by_weekday = self.days, weekday_days[self.weekdays]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo
 
@@ -20,6 +20,7 @@ from dateutil import rrule as dateutil_rrule
 
 from oncue.rules import zones
 from oncue.rules.pattern import HORIZON, SECOND, Pattern
+from oncue.rules.placing import CALENDAR, WILDCARD, Placing
 
 TICK: Final = timedelta(microseconds=1)
 SEARCHED: Final = timedelta(days=366 * 41)
@@ -69,6 +70,7 @@ class Rrule:
     interval: int
     parts: tuple[tuple[str, Any], ...]
     pattern: Pattern
+    placing: Placing = CALENDAR
     follows_start: bool = False
     count: int | None = None
     until: Bound | None = None
@@ -134,7 +136,7 @@ def count_elapsed(rule: Rrule, after: datetime, until: datetime) -> int | None:
         return None
     lower = max(after, rule.first - TICK).astimezone(UTC).replace(tzinfo=None)
     upper = until.astimezone(UTC).replace(tzinfo=None)
-    return zones.count_placed(rule.pattern, rule.zone, lower, max(lower, upper), is_wildcard=True)
+    return zones.count_placed(rule.pattern, rule.zone, lower, max(lower, upper), WILDCARD)
 
 
 def is_impossible(rule: Rrule) -> bool:
@@ -142,15 +144,9 @@ def is_impossible(rule: Rrule) -> bool:
     return not rule.added and next(_placed(rule, rule.first - TICK, None), None) is None
 
 
-def planned_wall(rule: Rrule, moment: datetime) -> datetime | None:
-    """Return the wall time that the rule names for one of its times, none in elapsed time."""
-    if rule.is_elapsed:
-        return None
-    wall = moment.astimezone(rule.zone).replace(tzinfo=None, fold=0)
-    for planned in _expand(rule, wall - zones.MADE_UP, wall):
-        if zones.place_date(planned, rule.zone) == moment:
-            return planned
-    return None
+def walls_in(rule: Rrule, low: datetime, high: datetime) -> list[datetime]:
+    """Return the wall times in [low, high) that a rule of days or longer names."""
+    return list(takewhile(lambda wall: wall < high, _expand(rule, low, high)))
 
 
 def _ruled(rule: Rrule, after: datetime, until: datetime | None) -> Iterator[datetime]:
@@ -179,24 +175,20 @@ def _placed(rule: Rrule, after: datetime, until: datetime | None) -> Iterator[da
 
 
 def _placed_dates(rule: Rrule, after: datetime, until: datetime | None) -> Iterator[datetime]:
-    """Yield the times of a rule of days or longer: wall times, placed, and put in order where a gap moved one."""
+    """Yield the times of a rule of days or longer: wall times, placed, and put in order where clocks change."""
     wall = after.astimezone(rule.zone).replace(tzinfo=None, fold=0)
     until_wall = until and until.astimezone(rule.zone).replace(tzinfo=None) + timedelta(days=1)
-    moved: list[datetime] = []
+    waiting: list[datetime] = []
     last = after
-    for planned in _expand(rule, wall - zones.MADE_UP, until_wall):
-        moment = zones.place_date(planned, rule.zone)
-        while moved and (moment is None or moved[0] < moment):
-            last = moved.pop(0)
-            yield last
-        if moment is None or moment <= last or moment in moved:
-            continue
-        if moment.astimezone(rule.zone).replace(tzinfo=None) != planned:
-            moved.append(moment)
-        else:
-            last = moment
-            yield last
-    yield from moved
+    for planned in _expand(rule, wall - timedelta(days=1), until_wall):
+        shown = zones.first_shown(planned, rule.zone)
+        waiting = sorted({*waiting, *zones.place_wall(planned, rule.zone, rule.placing)})
+        while waiting and waiting[0] <= shown:
+            moment = waiting.pop(0)
+            if moment > last:
+                last = moment
+                yield moment
+    yield from (moment for moment in waiting if moment > last)
 
 
 def _placed_elapsed(rule: Rrule, after: datetime, until: datetime | None) -> Iterator[datetime]:
@@ -207,7 +199,7 @@ def _placed_elapsed(rule: Rrule, after: datetime, until: datetime | None) -> Ite
     lower = max(after.replace(tzinfo=None), first - SECOND)
     limit = lower + SEARCHED if until is None else until.replace(tzinfo=None)
     misses = 0
-    while misses < MOST_MISSES and (found := zones.first_placed(rule.pattern, rule.zone, lower, is_wildcard=True)):
+    while misses < MOST_MISSES and (found := zones.first_placed(rule.pattern, rule.zone, lower, WILDCARD)):
         step, rest = divmod(found - base, unit)
         if step % rule.interval:
             lower = base + (step // rule.interval + 1) * rule.period - SECOND

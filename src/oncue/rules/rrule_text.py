@@ -15,6 +15,7 @@ from dateutil import rrule as dateutil_rrule
 from oncue.errors import TriggerError
 from oncue.rules.at import EARLIEST_YEAR, LATEST_YEAR
 from oncue.rules.pattern import MonthEnd, Pattern
+from oncue.rules.placing import CALENDAR, WILDCARD, read_placing, refuse_placing
 from oncue.rules.rrule import PERIODS, Bound, Rrule
 
 LONGEST: Final = 10_000
@@ -37,7 +38,7 @@ NUMBER: Final = re.compile(r"[+-]?[0-9]{1,5}", re.ASCII)
 BYDAY: Final = re.compile(r"([+-]?[0-9]{1,2})?(MO|TU|WE|TH|FR|SA|SU)", re.ASCII)
 
 
-def read_rrule(text: str, zone: ZoneInfo, *, anchor: datetime | None = None) -> Rrule:
+def read_rrule(text: str, zone: ZoneInfo, *, anchor: datetime | None = None, dst: object = None) -> Rrule:
     """Return the calendar rule that a text means. Without DTSTART it starts at the anchor."""
     if len(text) > LONGEST:
         raise TriggerError(f"rrule: the text has {len(text)} characters. Write at most {LONGEST}.")
@@ -47,6 +48,11 @@ def read_rrule(text: str, zone: ZoneInfo, *, anchor: datetime | None = None) -> 
         known = ", ".join(PERIODS)
         hint = ' For seconds write a step, such as every = "PT30S".' if freq == "SECONDLY" else ""
         raise TriggerError(f'rrule: FREQ is "{freq}". Write one of {known}.{hint}')
+    if freq in ("HOURLY", "MINUTELY"):
+        refuse_placing(dst, f"a rule with FREQ={freq}")
+        placing = WILDCARD
+    else:
+        placing = read_placing(dst, CALENDAR)
     start, first = _read_start(fields.get("DTSTART"), zone, anchor)
     parts = _read_parts(fields, freq, start)
     excluded = frozenset(_read_moments("EXDATE", fields.get("EXDATE"), zone))
@@ -60,6 +66,7 @@ def read_rrule(text: str, zone: ZoneInfo, *, anchor: datetime | None = None) -> 
         interval=_read_number("INTERVAL", fields.get("INTERVAL", "1"), 1, 1000),
         parts=tuple(parts.items()),
         pattern=_pattern_of(parts, start),
+        placing=placing,
         follows_start=freq == "HOURLY" and "byminute" not in parts,
         count=_read_number("COUNT", fields["COUNT"], 1, MOST_COUNT) if "COUNT" in fields else None,
         until=_read_until(fields["UNTIL"]) if "UNTIL" in fields else None,
@@ -91,8 +98,9 @@ def _read_start(text: str | None, zone: ZoneInfo, anchor: datetime | None) -> tu
     if text is None and anchor is None:
         raise TriggerError("rrule: DTSTART is missing. Write DTSTART=20260306T090000;FREQ=...")
     moment = anchor.replace(microsecond=0) if text is None and anchor else _read_time("DTSTART", text or "")
-    if moment.tzinfo is None:
-        return moment, moment.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    if moment.tzinfo is None or moment.tzinfo is zone:
+        moment = moment.replace(tzinfo=None)
+        return moment, moment.replace(tzinfo=zone).astimezone(UTC)
     return moment.astimezone(zone).replace(tzinfo=None, fold=0), moment.astimezone(UTC)
 
 

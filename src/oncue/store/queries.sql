@@ -454,7 +454,7 @@ order by followed.task_id
 update followed
 set answered = :touched,
     asking = false,
-    ready_at = case when touched > :touched then :now else :recheck_at end,
+    ready_at = case when touched > :touched then cast(:now as {time}) else :recheck_at end,
     seen_at = :now,
     asked_at = :now,
     answer_at = :answer_at,

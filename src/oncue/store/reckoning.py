@@ -130,8 +130,8 @@ def leave_behind(schedule: Schedule | None, *, now: datetime) -> Steps[None]:
     if schedule is None or schedule.next_at is None or schedule.next_at > now:
         return
     if schedule.state == "paused":
-        entry = passed(schedule, reason=schedule.reason or "paused", now=now)[1]
-        yield from note_in_ledger(schedule, [entry] if entry else [], now=now)
+        entries = passed(schedule, reason=schedule.reason or "paused", now=now)[1]
+        yield from note_in_ledger(schedule, entries, now=now)
     elif schedule.state == "stopped":
         reason = f"the schedule was stopped: {schedule.reason}"
         entry = LedgerEntry(schedule.next_at, schedule.next_at, 1, "stopped", reason)
@@ -155,7 +155,7 @@ def resume_schedule(schedule: Schedule, *, since: datetime, reason: str, now: da
     if codec.read_followed(schedule.timing) is not None:
         yield from _resume_followed(schedule, since=since, reason=reason, now=now)
         return
-    next_at, entry = passed(schedule, reason=reason, now=now)
+    next_at, entries = passed(schedule, reason=reason, now=now)
     state, why = ("active", None) if next_at else ("finished", _ended(schedule))
     yield ask(
         "resume_schedule",
@@ -163,11 +163,11 @@ def resume_schedule(schedule: Schedule, *, since: datetime, reason: str, now: da
         state=state,
         reason=why,
         next_at=next_at,
-        last_due_at=entry.last_due_at if entry else schedule.last_due_at,
+        last_due_at=max((one.last_due_at for one in entries), default=schedule.last_due_at),
         since=now,
         zone_data=edition(),
     )
-    yield from note_in_ledger(schedule, [entry] if entry else [], now=now)
+    yield from note_in_ledger(schedule, entries, now=now)
     if next_at is not None:
         yield Wake("clock", next_at)
 
@@ -188,8 +188,8 @@ def _resume_followed(schedule: Schedule, *, since: datetime, reason: str, now: d
     yield from followed.go_on(replace(schedule, state="active"), reach=now, now=now)
 
 
-def passed(schedule: Schedule, *, reason: str, now: datetime) -> tuple[datetime | None, LedgerEntry | None]:
-    """Return the next time of a paused schedule after `now`, and the entry for those that the pause passed over."""
+def passed(schedule: Schedule, *, reason: str, now: datetime) -> tuple[datetime | None, list[LedgerEntry]]:
+    """Return the next time of a paused schedule after `now`, and the entries for those that the pause passed over."""
     trigger = codec.read_trigger(schedule.timing)
     return firing.pass_over(schedule, trigger, now=now, verdict="skipped", reason=f"paused: {reason}")
 
@@ -259,9 +259,11 @@ def _check_override(schedule: Schedule, plain: Timing, change: Override, *, now:
 
 
 def _reckon(schedule: Schedule, timing: Timing, *, now: datetime) -> Steps[Schedule]:
-    """Write a timing with the next time that it has after what is decided."""
-    text = codec.write_timing(timing)
-    next_at = times.next_after(codec.read_trigger(text), schedule.decided_to or now)
+    """Write a timing with the next time that it has after what is decided; changes by hand that are over are dropped."""
+    decided = schedule.decided_to or now
+    ahead = tuple(one for one in timing.overrides if max(one.due_at, one.moved_to or one.due_at) > decided)
+    text = codec.write_timing(replace(timing, overrides=ahead))
+    next_at = times.next_after(codec.read_trigger(text), decided)
     state: ScheduleState = schedule.state
     if state in ("active", "finished"):
         state = "active" if next_at and schedule.runs_left != 0 else "finished"

@@ -89,4 +89,4 @@ class PythonNext:
 
 
 def _is_async(function: Callable[[datetime], Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
