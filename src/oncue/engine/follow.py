@@ -15,7 +15,7 @@ from oncue import crash
 from oncue.adapters.registry import Adapters
 from oncue.definition import SqlResolver
 from oncue.engine import windows
-from oncue.engine.handover import Handover, bound_of, hypothetical
+from oncue.engine.handover import Handover
 from oncue.errors import AdapterError, ResolveError, StoreUnavailable
 from oncue.rules.followed import PythonNext, Span, SqlNext, free_spans
 from oncue.store import followed
@@ -178,8 +178,8 @@ class Follow:
         resolver = task.definition.resolve
         if not isinstance(resolver, SqlResolver):
             return None
-        run = hypothetical(task, span[1], previous_due_at=span[0], now=self._now())
-        bound, source = bound_of(run, task.definition), self._adapters.source(resolver.source)
+        run = windows.hypothetical(task, span[1], previous_due_at=span[0], now=self._now())
+        bound, source = windows.bound_of(run, task.definition), self._adapters.source(resolver.source)
         cursor = None
         while True:
             reading = windows.unhanded(

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from oncue.adapters.envelopes.trace import retrace
 from oncue.adapters.registry import Adapters
 from oncue.definition import BrokerTarget, Definition, EventResolver, HttpTarget, NoResolver, SqlResolver
 from oncue.engine import windows
-from oncue.errors import AdapterError, ResolveError, TargetError, TriggerError
+from oncue.errors import AdapterError, ResolveError, TargetError
 from oncue.model import (
     Address,
     Attempt,
@@ -29,11 +29,10 @@ from oncue.model import (
     Page,
     Refused,
     Run,
-    RunId,
     Task,
     Unreachable,
 )
-from oncue.rules import binding, identity, matching, outcome, pacing
+from oncue.rules import identity, matching, outcome, pacing
 from oncue.store import failures, tasks
 from oncue.store.base import Store
 from oncue.store.runs import Progress
@@ -136,7 +135,7 @@ class Handover:
         self, task: Task, *, due_at: datetime, limit: int, previous_due_at: datetime | None = None
     ) -> Preview:
         """Return what a run due at `due_at` would hand over first. Raises ResolveError, TargetError."""
-        work = Work(hypothetical(task, due_at, previous_due_at=previous_due_at, now=self._now()), task)
+        work = Work(windows.hypothetical(task, due_at, previous_due_at=previous_due_at, now=self._now()), task)
         if isinstance(task.definition.resolve, EventResolver):
             return Preview(due_at, (), more=False)
         page = await self.resolve(work, cursor=None)
@@ -282,7 +281,7 @@ class Handover:
         return self.letter(work, tried, (Attempt(self._now(), reason),))
 
     async def _read(self, work: Work, resolver: SqlResolver, cursor: str | None) -> Page:
-        run, bound = work.run, bound_of(work.run, work.definition)
+        run, bound = work.run, windows.bound_of(work.run, work.definition)
         source = self._adapters.source(resolver.source)
         if run.event is not None and not _takes_all(work.definition, run):
             return Page(tuple(await source.ask(resolver.sql, bound, keys=[run.event.key])), None)
@@ -293,7 +292,7 @@ class Handover:
         return await source.page(resolver.sql, bound, cursor=cursor, limit=limit)
 
     async def _ask(self, work: Work, resolver: SqlResolver, keys: Sequence[Key]) -> list[Entity]:
-        bound = bound_of(work.run, work.definition)
+        bound = windows.bound_of(work.run, work.definition)
         return await self._adapters.source(resolver.source).ask(resolver.sql, bound, keys=keys)
 
     async def _again(self, work: Work, letter: DeadLetter) -> list[Entity]:
@@ -342,43 +341,6 @@ class Handover:
             return await self._adapters.receiver().send(messages, target=target)
         except AdapterError as error:  # this process cannot make the adapter; another, or this one mended, may
             return [Unreachable(str(error)) for _ in messages]
-
-
-def hypothetical(task: Task, due_at: datetime, *, previous_due_at: datetime | None, now: datetime) -> Run:
-    """Return a run that is nowhere: what a preview is made with."""
-    cause = identity.manual_cause("preview")
-    return Run(
-        id=RunId(0),
-        uuid=identity.run_uuid(task.uuid, cause),
-        task_id=task.id,
-        task_name=task.name,
-        task_version=task.version,
-        cause=cause,
-        due_at=due_at,
-        ready_at=now,
-        state="due",
-        reason=None,
-        attempts=1,
-        fence=0,
-        overlap=None,
-        caught_up=False,
-        asked_at=now,
-        started_at=None,
-        ended_at=None,
-        cursor=None,
-        previous_due_at=previous_due_at,
-        event=None,
-        dead_letter_id=None,
-        stop_reason=None,
-    )
-
-
-def bound_of(run: Run, definition: Definition) -> dict[str, Any]:
-    """Return what a query may refer to. Raises ResolveError."""
-    try:
-        return binding.parameters(run, definition)
-    except TriggerError as error:
-        raise ResolveError(str(error)) from error
 
 
 def _of_event(run: Run) -> Entity:

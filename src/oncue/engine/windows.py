@@ -11,9 +11,9 @@ from uuid import UUID
 from oncue.adapters.base import Source
 from oncue.adapters.resolvers.moments import read_moment
 from oncue.definition import Definition
-from oncue.errors import ResolveError
-from oncue.model import DeadLetter, Entity, Json, Key, Page, Run, Task, TaskId
-from oncue.rules import identity
+from oncue.errors import ResolveError, TriggerError
+from oncue.model import DeadLetter, Entity, Json, Key, Page, Run, RunId, Task, TaskId
+from oncue.rules import binding, identity
 from oncue.rules.followed import NEVER, Span, is_followed
 from oncue.store import followed
 from oncue.store.base import Store
@@ -95,3 +95,40 @@ def due_of(data: Json) -> datetime:
         return read_moment(data.get("due_at"))
     except ValueError:
         return NEVER
+
+
+def hypothetical(task: Task, due_at: datetime, *, previous_due_at: datetime | None, now: datetime) -> Run:
+    """Return a run that is nowhere: what a preview is made with."""
+    cause = identity.manual_cause("preview")
+    return Run(
+        id=RunId(0),
+        uuid=identity.run_uuid(task.uuid, cause),
+        task_id=task.id,
+        task_name=task.name,
+        task_version=task.version,
+        cause=cause,
+        due_at=due_at,
+        ready_at=now,
+        state="due",
+        reason=None,
+        attempts=1,
+        fence=0,
+        overlap=None,
+        caught_up=False,
+        asked_at=now,
+        started_at=None,
+        ended_at=None,
+        cursor=None,
+        previous_due_at=previous_due_at,
+        event=None,
+        dead_letter_id=None,
+        stop_reason=None,
+    )
+
+
+def bound_of(run: Run, definition: Definition) -> dict[str, Any]:
+    """Return what a query may refer to. Raises ResolveError."""
+    try:
+        return binding.parameters(run, definition)
+    except TriggerError as error:
+        raise ResolveError(str(error)) from error
