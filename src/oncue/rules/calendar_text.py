@@ -10,11 +10,10 @@ from typing import Any, Final
 from oncue.definition import Calendar
 from oncue.model import Json
 from oncue.rules import shape
-from oncue.rules.cron import WEEKDAYS
+from oncue.rules.days import WEEKDAYS as WEEK
 
 KEYS: Final = ("weekdays", "dates", "except", "known_until", "source")
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
-WEEK: Final = (*WEEKDAYS[1:], WEEKDAYS[0])
 EXAMPLE: Final = 'Write for example weekdays = "mon-fri" or dates = ["2026-12-25"].'
 MOST_DATES: Final = 10_000
 PROPERTY: Final = re.compile(r"(DTSTART|DTEND|SUMMARY|RRULE)[^:]*:(.*)")
