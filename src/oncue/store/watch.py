@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from oncue.store import codec
+from oncue.store import codec, followed
 from oncue.store.base import Steps, ask
 from oncue.zonedata import edition
 
@@ -168,4 +168,4 @@ def sweep(*, ended_before: datetime, events_before: datetime, silent_before: dat
         ("delete_components", silent_before),
     ):
         gone += len((yield ask(name, before=before, limit=limit)))
-    return gone
+    return gone + (yield from followed.sweep(limit=limit))
