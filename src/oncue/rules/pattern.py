@@ -113,10 +113,6 @@ class Pattern:
         daily = self.seconds.bit_count() * self.minutes.bit_count() * self.hours.bit_count()
         return daily * self._count_days(start.date(), end.date()) + self._count_in_day(end) - self._count_in_day(start)
 
-    def days_in(self, year: int, month: int) -> int:
-        """Return the matching days of a month, bit 1 for its first day."""
-        return self._days(year, month)
-
     def matches_in(self, start: datetime, end: datetime) -> int:
         """Return a bit for each whole second of [start, end), the first one lowest: set where it matches."""
         bits, minute, place = 0, start.replace(second=0), -start.second
