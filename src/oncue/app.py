@@ -16,6 +16,7 @@ from oncue.definition import Calendar, Definition
 from oncue.engine.clock import Clock
 from oncue.engine.dispatcher import Dispatcher, Limits
 from oncue.engine.failures import Failures
+from oncue.engine.follow import Follow
 from oncue.engine.handover import Handover, Preview
 from oncue.engine.ingest import Ingest
 from oncue.engine.loop import Component, Loop
@@ -26,9 +27,10 @@ from oncue.observe.log import tell_changes
 from oncue.observe.metrics import Metrics
 from oncue.rules import backfilling, states, times
 from oncue.rules.health import Problem
-from oncue.store import backfills, catch_up, codec, failures, runs, schedules, tasks, watch
+from oncue.store import backfills, calendars, catch_up, codec, failures, followed, runs, schedules, tasks, watch
 from oncue.store.backfills import Backfill, Planned
 from oncue.store.base import Database, Store
+from oncue.store.calendars import Stored
 from oncue.store.catch_up import ToCatchUp
 from oncue.store.events import Accepted
 from oncue.store.tasks import Applied
@@ -56,6 +58,9 @@ class Oncue:
             now=self.loop.now,
             page=dispatcher.page,
             resolve_timeout=dispatcher.resolve_timeout,
+        )
+        self.follow = Follow(
+            self.store, self._handover, self.adapters, now=self.loop.now, timeout=dispatcher.resolve_timeout
         )
         self.ingest = Ingest(
             self.store,
@@ -85,7 +90,7 @@ class Oncue:
         config, store, now = self.config, self.store, self.loop.now
         match name:
             case "clock":
-                return Clock(store, batch=config.clock.batch, ahead=config.clock.ahead)
+                return Clock(store, batch=config.clock.batch, ahead=config.clock.ahead, follow=self.follow)
             case "ingest":
                 return self.ingest
             case "dispatcher":
@@ -135,6 +140,22 @@ class Oncue:
 
     async def tasks(self) -> list[Task]:
         return await self.store.read(tasks.every)
+
+    async def calendars(self) -> list[Calendar]:
+        """Return all stored calendars, by name."""
+        return list((await self.store.read(calendars.every)).values())
+
+    async def put_calendar(self, calendar: Calendar, *, actor: str = "python") -> Stored:
+        """Store a calendar, and reckon again the tasks that use it. Raises TaskFileError: it leaves one no time."""
+        return await self.store.write(calendars.put, calendar, actor=actor, now=await self.now())
+
+    async def preview_calendar(self, calendar: Calendar) -> Stored:
+        """Return what `put_calendar` would come to; nothing is written. Raises TaskFileError."""
+        return await self.store.read(calendars.preview, calendar, now=await self.now())
+
+    async def remove_calendar(self, name: str, *, actor: str = "python") -> None:
+        """Forget a calendar. Raises NotFound, and Conflict where a task uses it."""
+        await self.store.write(calendars.remove, name, actor=actor, now=await self.now())
 
     async def fire(self, name: str, *, key: str | None = None, due_at: datetime | None = None) -> tuple[UUID, bool]:
         """Make a run now, besides the schedule. The same `key` again answers the same run, and False."""
@@ -226,7 +247,9 @@ class Oncue:
     async def preview(self, name: str, *, due_at: datetime | None = None, limit: int = 20) -> Preview:
         """Ask who would be resolved now, and what each would get; nothing is sent. Raises ResolveError."""
         task = await self.store.read(tasks.read, name)
-        return await self._handover.preview(task, due_at=due_at or await self.now(), limit=limit)
+        horizon = await self.store.read(followed.horizon_of, task.id)
+        due_at = due_at or await self.now()
+        return await self._handover.preview(task, due_at=due_at, previous_due_at=horizon, limit=limit)
 
     async def cancel(self, run: UUID, *, reason: str) -> str:
         """End a run, or ask its dispatcher to end it at its next page; answer which. Raises NotFound, Conflict."""

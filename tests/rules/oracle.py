@@ -32,36 +32,45 @@ class Wanted:
     def is_wildcard(self) -> bool:
         return self.text[0] == "*" or self.text.split()[1][0] == "*"
 
+    @property
+    def policies(self) -> tuple[str, str]:
+        """What the rules say of a gap and of a repeat where the schedule does not."""
+        return ("skip", "both") if self.is_wildcard else ("after", "first")
+
 
 def clock(
     zone: ZoneInfo, start: datetime, end: datetime, *, before: timedelta = BEFORE
 ) -> list[tuple[datetime, datetime]]:
-    """Return each minute from a while before `start` to `end` as (instant, what the clock shows)."""
+    """Return each minute from a while before `start` to as long after `end` as (instant, what the clock shows)."""
     instant, shown = (start - before).replace(second=0, microsecond=0), []
-    while instant <= end:
+    while instant <= end + before:
         shown.append((instant, instant.astimezone(zone).replace(tzinfo=None, fold=0)))
         instant += MINUTE
     return shown
 
 
-def times_on(shown: list[tuple[datetime, datetime]], wanted: Wanted, after: datetime) -> list[datetime]:
-    """Return the times later than `after` on a clock that was read minute by minute."""
-    found, seen, last = [], set(), shown[0][1] - MINUTE
+def times_on(
+    shown: list[tuple[datetime, datetime]],
+    wanted: Wanted,
+    after: datetime,
+    until: datetime,
+    policies: tuple[str, str] | None = None,
+) -> list[datetime]:
+    """Return the times in (after, until] on a clock that was read minute by minute."""
+    gap, repeat = policies or wanted.policies
+    first_shown = {wall: instant for instant, wall in reversed(shown)}
+    last_shown = {wall: instant for instant, wall in shown}
+    found, last = set(), shown[0][1] - MINUTE
     for instant, wall in shown:
-        if wanted.is_wildcard:
-            fires = wanted.matches(wall)
-        else:
-            fires = wall not in seen and wanted.matches(wall)
-            if MINUTE < wall - last < timedelta(hours=3) + MINUTE:
-                skipped = range(1, (wall - last) // MINUTE)
-                fires = fires or any(
-                    wanted.matches(last + k * MINUTE) and last + k * MINUTE not in seen for k in skipped
-                )
-            seen.add(wall)
-        if fires and instant > after:
-            found.append(instant)
+        is_copy = {"first": instant == first_shown[wall], "last": instant == last_shown[wall], "both": True}
+        if wanted.matches(wall) and is_copy[repeat]:
+            found.add(instant)
+        if MINUTE < wall - last < timedelta(hours=3) + MINUTE:
+            for k in range(1, (wall - last) // MINUTE):
+                if wanted.matches(last + k * MINUTE) and gap != "skip":
+                    found.add(instant if gap == "after" else instant + (k - 1) * MINUTE)
         last = wall
-    return found
+    return sorted(instant for instant in found if after < instant <= until)
 
 
 def changes(zone: ZoneInfo, first_year: int, last_year: int) -> list[datetime]:

@@ -22,8 +22,8 @@ from tests import services
 from tests.store import seed
 
 NOW = seed.NOW
-MIGRATIONS = [file.read_text() for file in (resources.files("oncue.store") / "migrations").iterdir()]
-INDEXES = set(re.findall(r"create (?:unique )?index (\w+)", "\n".join(MIGRATIONS)))
+MIGRATIONS = (resources.files("oncue.store") / "migrations").iterdir()
+INDEXES = {name for file in MIGRATIONS for name in re.findall(r"create (?:unique )?index (\w+)", file.read_text())}
 TEXT = (resources.files("oncue.store") / "queries.sql").read_text()
 BATCH = 500
 
@@ -75,7 +75,7 @@ def _value(name: str, body: str) -> Any:
     if name == "before" and "id < :before" in body:
         return 2**62
     moments = {"now": 0, "until": 2, "after_at": -5, "first": -3600, "last": 0, "before": -86_400, "ready_at": 0}
-    words = {"name": "task-77", "seen": "running", "reason": "test"}
+    words = {"name": "task-77", "seen": "running", "reason": "test", "pattern": "%x%", "verb": "reckon"}
     numbers = {
         "id": 77,
         "task_id": 77,

@@ -9,7 +9,7 @@ import typer
 
 
 def moment_option(help: str, *names: str) -> Any:
-    """Return an option that takes a time; its names where they are not the parameter's."""
+    """Return an option that takes a time, named for its parameter or by `names`."""
     return typer.Option(*names, parser=read_moment, metavar="TIME", help=help, show_default=False)
 
 

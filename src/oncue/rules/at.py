@@ -8,6 +8,8 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from oncue.errors import TriggerError
+from oncue.rules.placing import CALENDAR, Placing, read_placing, refuse_placing
+from oncue.rules.zones import place_wall
 
 EARLIEST_YEAR: Final = 1900
 LATEST_YEAR: Final = 9000
@@ -15,31 +17,46 @@ LATEST_YEAR: Final = 9000
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """One moment. `wall` is what was written, where it had no offset: in a gap it differs from what the clock shows."""
+    """One moment; two or none only where clocks change, and as `placing` has it. `wall` is a text without an offset."""
 
     text: str
     zone: ZoneInfo
-    moment: datetime
+    moments: tuple[datetime, ...]
     wall: datetime | None = None
+    placing: Placing = CALENDAR
 
 
-def read_at(text: str, zone: ZoneInfo, *, has_zone: bool) -> At:
+def read_at(text: str, zone: ZoneInfo, *, has_zone: bool, dst: object = None) -> At:
     """Return the one time that a text means; without an offset it needs a zone that was asked for."""
     moment = _parse("at", text)
     if moment.tzinfo is not None:
-        return At(text, zone, moment.astimezone(UTC))
+        refuse_placing(dst, f'at = "{text}", with its offset,')
+        return At(text, zone, (moment.astimezone(UTC),))
     if not has_zone:
         raise TriggerError(f'at: "{text}" has no offset and no zone. Write {text}Z for UTC, or add a zone.')
-    return At(text, zone, _place(moment, zone), moment)
+    placing = read_placing(dst, CALENDAR)
+    return At(text, zone, place_wall(moment, zone, placing), moment, placing)
+
+
+def next_moment(at: At, after: datetime) -> datetime | None:
+    """Return its first moment later than `after`."""
+    return next((moment for moment in at.moments if moment > after), None)
+
+
+def last_moment(at: At, before: datetime) -> datetime | None:
+    """Return its last moment earlier than `before`."""
+    return next((moment for moment in reversed(at.moments) if moment < before), None)
 
 
 def read_moment(field: str, text: str, zone: ZoneInfo) -> datetime:
     """Return a moment in UTC; without an offset it is read in the zone."""
-    return _place(_parse(field, text), zone)
+    return read_anchor(field, text, zone).astimezone(UTC)
 
 
-def _place(moment: datetime, zone: ZoneInfo) -> datetime:
-    return moment.replace(tzinfo=moment.tzinfo or zone).astimezone(UTC)
+def read_anchor(field: str, text: str, zone: ZoneInfo) -> datetime:
+    """Return where steps begin: in UTC, or as it is written in the zone, be it a wall time that clocks skip."""
+    moment = _parse(field, text)
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=zone)
 
 
 def _parse(field: str, text: str) -> datetime:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from itertools import count, takewhile
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from oncue.errors import TriggerError
-from oncue.rules.zones import place_date
+from oncue.rules.placing import CALENDAR, WILDCARD, Placing, read_placing, refuse_placing
+from oncue.rules.zones import first_shown, place_wall
 
 TICK: Final = timedelta(microseconds=1)
 SHORTEST: Final = timedelta(seconds=1)
@@ -48,12 +51,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """The times anchor, anchor + step, anchor + 2 steps, ... with the anchor's wall time read in the zone."""
+    """The times anchor, anchor + step, anchor + 2 steps, ... with the anchor's wall time read in the zone.
+
+    `wall` is an anchor that was written without an offset. It is placed as all the others are, where an instant stands.
+    """
 
     text: str
     zone: ZoneInfo
     step: Step
     anchor: datetime
+    wall: datetime | None = None
+    placing: Placing = CALENDAR
 
 
 def read_step(text: str) -> Step:
@@ -72,33 +80,37 @@ def read_step(text: str) -> Step:
     return step
 
 
+def read_every(text: str, zone: ZoneInfo, *, step: Step, anchor: datetime, dst: object = None) -> Every:
+    """Return the times of a step from an anchor, one of `at.read_anchor`."""
+    wall = anchor.replace(tzinfo=None) if anchor.tzinfo is zone else None
+    if step.is_elapsed:
+        refuse_placing(dst, f'every = "{text}"')
+        return Every(text, zone, step, anchor.astimezone(UTC), wall, WILDCARD)
+    return Every(text, zone, step, anchor.astimezone(UTC), wall, read_placing(dst, CALENDAR))
+
+
 def next_step(every: Every, after: datetime) -> datetime | None:
     """Return the first time later than `after`."""
-    if after < every.anchor:
-        return every.anchor
     if every.step.is_elapsed:
-        return every.anchor + ((after - every.anchor) // every.step.elapsed + 1) * every.step.elapsed
-    k = _steps_to(every, after)
-    while True:
-        k += 1
-        found = _kth(every, k)
-        if found is not None and found > after:
-            return found
+        return every.anchor + max((after - every.anchor) // every.step.elapsed + 1, 0) * every.step.elapsed
+    for k in count(_steps_to(every, after)):
+        for moment in _kth(every, k):
+            if moment > after:
+                return moment
+    return None
 
 
 def last_step(every: Every, before: datetime) -> datetime | None:
     """Return the last time earlier than `before`."""
-    if before <= every.anchor:
-        return None
     if every.step.is_elapsed:
-        return every.anchor + (before - TICK - every.anchor) // every.step.elapsed * every.step.elapsed
-    k = _steps_to(every, before) + 5
-    while k > 0:
-        found = _kth(every, k)
-        if found is not None and found < before:
-            return found
-        k -= 1
-    return every.anchor
+        steps = (before - TICK - every.anchor) // every.step.elapsed
+        return every.anchor + steps * every.step.elapsed if steps >= 0 else None
+    for k in range(_steps_to(every, before) + 5, -1, -1):
+        with suppress(OverflowError):  # the end of the calendar
+            for moment in reversed(_kth(every, k)):
+                if moment < before:
+                    return moment
+    return None
 
 
 def count_steps(every: Every, after: datetime, until: datetime) -> int | None:
@@ -109,14 +121,12 @@ def count_steps(every: Every, after: datetime, until: datetime) -> int | None:
     return max(up_to, 0) - max((after - every.anchor) // every.step.elapsed + 1, 0)
 
 
-def planned_wall(every: Every, moment: datetime) -> datetime | None:
-    """Return the wall time that stands behind one of the times, none for elapsed steps."""
-    if every.step.is_elapsed:
-        return None
-    k = _steps_to(every, moment - TICK)
-    while (_kth(every, k) or every.anchor) < moment:
-        k += 1
-    return _wall(every, k)
+def walls_in(every: Every, low: datetime, high: datetime) -> list[datetime]:
+    """Return the wall times in [low, high) that it counts by, none if a part of its step is elapsed time."""
+    if every.step.elapsed:
+        return []
+    walls = (_wall(every, k) for k in count(_steps_to(every, first_shown(low, every.zone))))
+    return [wall for wall in takewhile(lambda wall: wall < high, walls) if wall >= low]
 
 
 def _steps_to(every: Every, moment: datetime) -> int:
@@ -131,16 +141,16 @@ def _steps_to(every: Every, moment: datetime) -> int:
     return max(low - 2, 0)
 
 
-def _kth(every: Every, k: int) -> datetime | None:
-    """Return the k-th time, none in a day that the zone dropped."""
-    if k == 0:
-        return every.anchor
-    placed = place_date(_wall(every, k), every.zone)
-    return placed and placed + k * every.step.elapsed
+def _kth(every: Every, k: int) -> tuple[datetime, ...]:
+    """Return the moments of the k-th step: one, but where clocks change."""
+    if k == 0 and every.wall is None:
+        return (every.anchor,)
+    placed = place_wall(_wall(every, k), every.zone, every.placing)
+    return tuple(moment + k * every.step.elapsed for moment in placed) if every.step.elapsed else placed
 
 
 def _wall(every: Every, k: int) -> datetime:
-    wall = every.anchor.astimezone(every.zone).replace(tzinfo=None, fold=0)
+    wall = every.wall or every.anchor.astimezone(every.zone).replace(tzinfo=None, fold=0)
     year, month = divmod(wall.year * 12 + wall.month - 1 + k * every.step.months, 12)
     if year > date.max.year:
         raise OverflowError

@@ -24,6 +24,11 @@ def message_uuid(base: UUID, key: Key) -> UUID:
     return uuid5(base, str(key))
 
 
+def followed_uuid(task_uuid: UUID, key: Key, due_at: datetime) -> UUID:
+    """Return the id of the message to an entity that is followed: the same whichever run hands it over."""
+    return uuid5(task_uuid, f"followed:{time_text(due_at)}:{key}")
+
+
 def time_text(moment: datetime) -> str:
     """Return a time as ISO 8601 in UTC with a Z, microseconds only where there are any."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
@@ -31,6 +36,11 @@ def time_text(moment: datetime) -> str:
 
 def schedule_cause(due_at: datetime) -> str:
     return f"schedule:{time_text(due_at)}"
+
+
+def late_cause(until: datetime, number: int) -> str:
+    """Return the cause of a run for those who appeared behind the horizon of a followed schedule, up to `until`."""
+    return f"{schedule_cause(until)}:late:{number}"
 
 
 def event_cause(source: str, event_id: str) -> str:

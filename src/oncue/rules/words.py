@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Final, assert_never
 
-from oncue.rules import every as steps
-from oncue.rules import rrule as calendar
-from oncue.rules import zones
+from oncue.rules import kinds
 from oncue.rules.at import At
-from oncue.rules.cron import MONTHS, WEEKDAYS, Cron
+from oncue.rules.cron import Cron
+from oncue.rules.dialect import MONTHS, WEEKDAYS
 from oncue.rules.every import Every, Step
 from oncue.rules.pattern import MonthEnd, Pattern
+from oncue.rules.placing import CALENDAR, FIXED, WILDCARD, Placing
 from oncue.rules.rrule import Rrule
 
 MONTH_NAMES: Final = (
@@ -30,6 +30,16 @@ MONTH_NAMES: Final = (
 )
 WEEKDAY_NAMES: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
+GAP_WORDS: Final = {
+    "after": "times that the clocks skip run right after the change",
+    "skip": "times that the clocks skip are left out",
+    "shift": "times that the clocks skip are moved by as much",
+}
+REPEAT_WORDS: Final = {
+    "first": "times that they repeat run at the first copy",
+    "last": "times that they repeat run at the last copy",
+    "both": "times that they repeat run at both copies",
+}
 MOST_NAMED: Final = 4
 SIXTY: Final = 60
 
@@ -37,13 +47,15 @@ SIXTY: Final = 60
 def describe(trigger: At | Every | Cron | Rrule) -> str:
     """Return a short sentence that says when a trigger is due."""
     match trigger:
-        case At(_, zone, moment):
-            return f"Once, at {_shown(moment.astimezone(zone))}, {zone.key} time."
+        case At():
+            return _moment_words(trigger)
         case Every(_, zone, step, anchor):
             clock = "elapsed time" if step.is_elapsed else f"{zone.key} time"
-            return f"Every {_step_words(step)}, {clock}, counted from {_shown(anchor.astimezone(zone))}."
-        case Cron(_, zone, pattern):
-            sentence = f"{_time_words(pattern)}{_day_words(pattern)}, {zone.key} time."
+            words = f"Every {_step_words(step)}, {clock}, counted from {_shown(anchor.astimezone(zone))}"
+            return f"{words}{_placing_words(trigger.placing, WILDCARD if step.is_elapsed else CALENDAR)}."
+        case Cron(_, zone, pattern, is_wildcard, placing):
+            dst = _placing_words(placing, WILDCARD if is_wildcard else FIXED)
+            sentence = f"{_time_words(pattern)}{_day_words(pattern)}, {zone.key} time{dst}."
             return sentence[0].upper() + sentence[1:]
         case Rrule():
             return _rule_words(trigger)
@@ -51,43 +63,35 @@ def describe(trigger: At | Every | Cron | Rrule) -> str:
             assert_never(trigger)
 
 
+def kind_of(trigger: At | Every | Cron | Rrule) -> str:
+    """Return the kind as a task file writes it."""
+    return type(trigger).__name__.lower()
+
+
 def note_of(trigger: At | Every | Cron | Rrule, moment: datetime) -> str | None:
     """Say what a change of the clocks did to one of a trigger's times: "moved from 02:30" or "first of two"."""
-    planned = _planned(trigger, moment)
-    local = moment.astimezone(trigger.zone)
-    if planned and planned[0] != local.replace(tzinfo=None, fold=0):
+    if planned := kinds.skipped_walls(trigger, moment):
         names = [f"{wall:%H:%M:%S}".removesuffix(":00") for wall in planned[:MOST_NAMED]]
         more = f" and {len(planned) - MOST_NAMED} more" if len(planned) > MOST_NAMED else ""
         return f"moved from {', '.join(names)}{more}"
+    local = moment.astimezone(trigger.zone)
     if local.replace(fold=0).utcoffset() == local.replace(fold=1).utcoffset():
         return None
     return "second of two" if local.fold else "first of two"
 
 
-def _planned(trigger: At | Every | Cron | Rrule, moment: datetime) -> list[datetime]:
-    """Return the wall times that are behind one of a trigger's times, where they can differ from it."""
-    match trigger:
-        case Cron(_, zone, pattern, is_wildcard):
-            skipped = zones.skipped_walls(zone, moment.astimezone(UTC).replace(tzinfo=None))
-            return [] if is_wildcard or not skipped else _matches(pattern, *skipped)
-        case Every():
-            planned = steps.planned_wall(trigger, moment)
-        case Rrule():
-            planned = calendar.planned_wall(trigger, moment)
-        case At():
-            planned = trigger.wall
-        case _:
-            assert_never(trigger)
-    return [planned] if planned else []
+def _moment_words(at: At) -> str:
+    shown = [_shown(moment.astimezone(at.zone)) for moment in at.moments]
+    if not shown:
+        return f"Never: the clocks of {at.zone.key} skip {at.text}."
+    return f"{'Once' if len(shown) == 1 else 'Twice'}, at {' and at '.join(shown)}, {at.zone.key} time."
 
 
-def _matches(pattern: Pattern, start: datetime, end: datetime) -> list[datetime]:
-    found: list[datetime] = []
-    wall = pattern.first_from(start)
-    while wall is not None and wall < end:
-        found.append(wall)
-        wall = pattern.first_from(wall + timedelta(seconds=1))
-    return found
+def _placing_words(placing: Placing, default: Placing) -> str:
+    """Return what is done with skipped and repeated times, where it is not what the kind does by itself."""
+    words = [GAP_WORDS[placing.gap]] if placing.gap != default.gap else []
+    words += [REPEAT_WORDS[placing.repeat]] if placing.repeat != default.repeat else []
+    return "".join(f"; {word}" for word in words)
 
 
 def _shown(local: datetime) -> str:
@@ -132,6 +136,8 @@ def _day_words(pattern: Pattern) -> str:
     month = ""
     if pattern.months.bit_count() < len(MONTHS):
         month = f" in {_spans(_numbers(pattern.months), names=('', *MONTH_NAMES))}"
+    if pattern.years is not None:
+        month += f"{' of' if month else ' in'} {_spans(sorted(pattern.years))}"
     if by_date and by_weekday:
         both = f"on {by_date} or on {by_weekday}" if pattern.is_either else f"on {by_date} if it is {by_weekday}"
         return f", {both}{month}"
@@ -176,9 +182,10 @@ def _rule_words(rule: Rrule) -> str:
     pace = f"every {name}" if rule.interval == 1 else f"every {rule.interval} {name}s"
     limits = [word for word in rule.text.upper().split(";") if word.startswith("BY")]
     narrowed = f" ({', '.join(limits)})" if limits else ""
-    end = f", {rule.count} times" if rule.count else ", with an end" if rule.until else ""
+    end = f", {rule.count} times" if rule.count else ", with an end" if rule.has_end else ""
     clock = "elapsed time" if rule.is_elapsed else f"{rule.zone.key} time"
-    return f"Calendar rule: {pace}{narrowed} from {_shown(rule.start)} on{end}, {clock}."
+    dst = _placing_words(rule.placing, WILDCARD if rule.is_elapsed else CALENDAR)
+    return f"Calendar rule: {pace}{narrowed} from {_shown(rule.start)} on{end}, {clock}{dst}."
 
 
 def _spans(numbers: list[int], *, names: tuple[str, ...] = ()) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
 from oncue.errors import TriggerError
-from oncue.rules.pattern import HORIZON, SECOND, Pattern
+from oncue.rules.pattern import SECOND, Walls
+from oncue.rules.placing import Placing
 
 PROBE: Final = timedelta(days=3)
 """No zone has changed its offset and back within 95 hours since 1900 (the closest: tests/rules/test_zones.py)."""
@@ -23,7 +24,10 @@ PROBE: Final = timedelta(days=3)
 MADE_UP: Final = timedelta(hours=3)
 """Gaps of this length and more are a dropped day, or a move across the date line: nothing is made up for them."""
 
-UTC_ZONE: Final = ZoneInfo("UTC")
+LOOK: Final = timedelta(days=2)
+"""No clock is further from UTC than this less a repeat."""
+
+TICK: Final = timedelta(microseconds=1)
 OF_THE_HOST: Final = frozenset({"localtime", "posixrules", "Factory"})
 
 
@@ -32,7 +36,8 @@ class Stretch:
     """A time [start, end) of one offset, and what its clock shows from `wall_start` to `wall_end`.
 
     `left` is what the clock showed when this stretch began: earlier than `wall_start` after a gap, later after a
-    repeat. Walls from `fresh` on were not shown before.
+    repeat. Walls from `fresh` on were not shown before, walls before `lasting` are not shown again. What a gap at its
+    start moves lies before `settled`, which is `start` itself if there is nothing to make up for.
     """
 
     start: datetime
@@ -42,11 +47,13 @@ class Stretch:
     wall_end: datetime
     left: datetime
     fresh: datetime
+    lasting: datetime
+    settled: datetime
 
     @property
     def has_gap(self) -> bool:
         """Say whether wall times were skipped at its start that are made up for."""
-        return timedelta() < self.wall_start - self.left < MADE_UP
+        return self.start < self.settled
 
 
 def read_zone(name: str) -> ZoneInfo:
@@ -61,68 +68,95 @@ def read_zone(name: str) -> ZoneInfo:
     raise TriggerError(f'zone: there is no time zone "{name}". {hint}')
 
 
-def first_placed(pattern: Pattern, zone: ZoneInfo, after: datetime, *, is_wildcard: bool) -> datetime | None:
-    """Return the first instant of a cron pattern later than `after`."""
-    after = after.replace(microsecond=0)
-    if is_wildcard:
-        return _first_real(pattern, zone, after)
-    stretch = stretch_at(zone, after)
-    wall = max(after + stretch.offset + SECOND, stretch.fresh)
-    while (found := pattern.first_from(wall)) is not None:
-        if found >= stretch.wall_end:
-            stretch = _stretch_of_wall(zone, found)
-        if found >= stretch.fresh:
-            return found - stretch.offset
-        if stretch.has_gap:
-            return stretch.start
-        wall = stretch.wall_start
+def first_placed(walls: Walls, zone: ZoneInfo, after: datetime, placing: Placing) -> datetime | None:
+    """Return the first instant of walls later than `after`; the search ends where the walls' reach does."""
+    lower = after.replace(microsecond=0) + SECOND
+    stretch = stretch_at(zone, lower)
+    wall = lower + stretch.offset
+    named = walls.first_from(wall)
+    base = max(lower, named or lower)
+    while stretch.start - base <= walls.reach:
+        found = _first_in(stretch, lower, placing, walls, named)
+        if found is not None:
+            return found
+        stretch = stretch_at(zone, stretch.end)
+        begin = min(stretch.left, stretch.wall_start)
+        if begin < wall or (named is not None and named < begin):
+            wall, named = begin, walls.first_from(begin)
+        elif named is None:
+            return None
+        elif named >= stretch.wall_end:
+            stretch = _stretch_of_wall(zone, named)
     return None
 
 
-def last_placed(pattern: Pattern, zone: ZoneInfo, before: datetime, *, is_wildcard: bool) -> datetime | None:
-    """Return the last instant of a cron pattern earlier than `before`."""
-    before = before if before.microsecond == 0 else before.replace(microsecond=0) + SECOND
-    if is_wildcard:
-        return _last_real(pattern, zone, before)
-    stretch = stretch_at(zone, before - SECOND)
-    wall = max(before - SECOND + stretch.offset, stretch.fresh - SECOND)
-    while (found := pattern.last_to(wall)) is not None:
-        stretch = _stretch_of_wall(zone, found)
-        if found >= stretch.fresh:
-            return found - stretch.offset
-        if stretch.has_gap:
-            return stretch.start
-        wall = stretch.left - SECOND
+def last_placed(walls: Walls, zone: ZoneInfo, before: datetime, placing: Placing) -> datetime | None:
+    """Return the last instant of walls earlier than `before`; the search ends where the walls' reach does."""
+    upper = (before if before.microsecond == 0 else before.replace(microsecond=0) + SECOND) - SECOND
+    stretch = stretch_at(zone, upper)
+    wall = upper + stretch.offset
+    named = walls.last_to(wall)
+    base = min(upper, named or upper)
+    while base - stretch.end <= walls.reach:
+        found = _last_in(stretch, upper, placing, walls, named)
+        if found is not None:
+            return found
+        stretch = stretch_at(zone, stretch.start - SECOND)
+        begin = stretch.wall_end - SECOND
+        if begin > wall or (named is not None and named > begin):
+            wall, named = begin, walls.last_to(begin)
+        elif named is None:
+            return None
+        elif named < min(stretch.left, stretch.wall_start):
+            stretch = _last_stretch_of_wall(zone, named)
     return None
 
 
-def count_placed(pattern: Pattern, zone: ZoneInfo, after: datetime, until: datetime, *, is_wildcard: bool) -> int:
-    """Return how many instants of a cron pattern lie in (after, until], at a cost of one step a stretch and month."""
+def count_placed(walls: Walls, zone: ZoneInfo, after: datetime, until: datetime, placing: Placing) -> int:
+    """Return how many instants of walls lie in (after, until], at a cost of one step a stretch and month."""
     start, end = after.replace(microsecond=0) + SECOND, until.replace(microsecond=0) + SECOND
     count = 0
-    for stretch in _stretches_in(zone, start, end):
-        first = max(start + stretch.offset, stretch.wall_start if is_wildcard else stretch.fresh)
-        count += pattern.count_in(first, min(end + stretch.offset, stretch.wall_end))
-        if not is_wildcard and stretch.has_gap and start <= stretch.start < end:
-            made_up = pattern.count_in(stretch.left, stretch.wall_start)
-            count += bool(made_up and not pattern.count_in(stretch.wall_start, stretch.wall_start + SECOND))
+    for stretch in stretches_in(zone, start, end):
+        low, high = _shown(stretch, placing)
+        count += walls.count_in(max(start + stretch.offset, low), min(end + stretch.offset, high))
+        if stretch.has_gap and placing.gap != "skip":
+            count += _count_made_up(stretch, start, end, placing, walls)
     return count
 
 
-def place_date(wall: datetime, zone: ZoneInfo) -> datetime | None:
-    """Return the instant of a wall time of a calendar rule (RFC 5545), none in a day that was dropped.
+def place_wall(wall: datetime, zone: ZoneInfo, placing: Placing) -> tuple[datetime, ...]:
+    """Return the instants, in UTC, of a wall time: one, none where it is skipped, or two where both copies count."""
+    stretch = _stretch_of_wall(zone, wall)
+    if wall < stretch.wall_start:
+        if not stretch.has_gap or placing.gap == "skip":
+            return ()
+        moved = stretch.start if placing.gap == "after" else stretch.start + (wall - stretch.left)
+        return (moved.replace(tzinfo=UTC),)
+    first = (wall - stretch.offset).replace(tzinfo=UTC)
+    if wall < stretch.lasting or placing.repeat == "first":
+        return (first,)
+    while not stretch.wall_start <= wall < stretch.wall_end or wall >= stretch.lasting:
+        stretch = stretch_at(zone, stretch.end)
+    last = (wall - stretch.offset).replace(tzinfo=UTC)
+    return (last,) if placing.repeat == "last" else (first, last)
 
-    In a gap it is read with the offset before the change, in a repeat it is the first.
-    """
-    instant = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
-    shift = instant.astimezone(zone).replace(tzinfo=None, fold=0) - wall
-    return None if shift >= MADE_UP else instant
+
+def first_shown(wall: datetime, zone: ZoneInfo) -> datetime:
+    """Return the first instant, in UTC, at which a clock shows a wall time, or has skipped it."""
+    stretch = _stretch_of_wall(zone, wall)
+    return max(wall - stretch.offset, stretch.start).replace(tzinfo=UTC)
 
 
-def skipped_walls(zone: ZoneInfo, instant: datetime) -> tuple[datetime, datetime] | None:
-    """Return the wall times [left, shown) that the change at exactly this instant skipped, if it did."""
+def walls_behind(zone: ZoneInfo, moment: datetime, placing: Placing) -> tuple[datetime, datetime] | None:
+    """Return the skipped wall times [low, high) that a placing puts at a moment, if it is one that a gap is made up at."""
+    instant = moment.astimezone(UTC).replace(tzinfo=None)
     stretch = stretch_at(zone, instant)
-    return (stretch.left, stretch.wall_start) if instant == stretch.start and stretch.has_gap else None
+    if placing.gap == "after" and stretch.start == instant < stretch.settled:
+        return stretch.left, stretch.wall_start
+    if placing.gap == "shift" and instant < stretch.settled:
+        wall = stretch.left + (instant - stretch.start)
+        return wall, wall + TICK
+    return None
 
 
 def stretch_at(zone: ZoneInfo, instant: datetime) -> Stretch:
@@ -133,37 +167,81 @@ def stretch_at(zone: ZoneInfo, instant: datetime) -> Stretch:
     raise OverflowError
 
 
-def _first_real(pattern: Pattern, zone: ZoneInfo, after: datetime) -> datetime | None:
-    stretch = stretch_at(zone, after)
-    wall = after + stretch.offset + SECOND
-    while (found := pattern.first_from(wall)) is not None and stretch.start - after <= HORIZON:
-        if found < stretch.wall_end:
-            return found - stretch.offset
-        stretch = stretch_at(zone, stretch.end)
-        wall = stretch.wall_start
-    return None
+def _shown(stretch: Stretch, placing: Placing) -> tuple[datetime, datetime]:
+    """Return the walls [low, high) that count where a stretch really shows them."""
+    low = stretch.fresh if placing.repeat == "first" else stretch.wall_start
+    return low, stretch.lasting if placing.repeat == "last" else stretch.wall_end
 
 
-def _last_real(pattern: Pattern, zone: ZoneInfo, before: datetime) -> datetime | None:
-    stretch = stretch_at(zone, before - SECOND)
-    wall = before - SECOND + stretch.offset
-    while (found := pattern.last_to(wall)) is not None and before - stretch.end <= HORIZON:
-        if found >= stretch.wall_start:
-            return found - stretch.offset
-        stretch = stretch_at(zone, stretch.start - SECOND)
-        wall = stretch.wall_end - SECOND
-    return None
+def _first_in(
+    stretch: Stretch, lower: datetime, placing: Placing, walls: Walls, named: datetime | None
+) -> datetime | None:
+    """Return the first instant of a stretch from `lower` on; `named` is the first named wall that can matter there."""
+    low, high = _shown(stretch, placing)
+    if named is not None and named < low:
+        named = walls.first_from(low)
+    found = named - stretch.offset if named is not None and named < high else None
+    if lower >= stretch.settled or not stretch.has_gap or placing.gap == "skip":
+        return found
+    if placing.gap == "after":
+        skipped = walls.first_from(stretch.left) if lower <= stretch.start else None
+        return stretch.start if skipped is not None and skipped < stretch.wall_start else found
+    skipped = walls.first_from(max(stretch.left, stretch.left + (lower - stretch.start)))
+    if skipped is None or skipped >= stretch.wall_start:
+        return found
+    moved = stretch.start + (skipped - stretch.left)
+    return moved if found is None else min(moved, found)
+
+
+def _last_in(
+    stretch: Stretch, upper: datetime, placing: Placing, walls: Walls, named: datetime | None
+) -> datetime | None:
+    """Return the last instant of a stretch up to `upper`; `named` is the last named wall that can matter there."""
+    low, high = _shown(stretch, placing)
+    if named is not None and named >= high:
+        named = walls.last_to(high - SECOND)
+    found = named - stretch.offset if named is not None and named >= low else None
+    if not stretch.has_gap or placing.gap == "skip":
+        return found
+    if placing.gap == "after":
+        skipped = walls.last_to(stretch.wall_start - SECOND) if found is None else None
+        return stretch.start if skipped is not None and skipped >= stretch.left else found
+    skipped = walls.last_to(min(stretch.wall_start - SECOND, stretch.left + (upper - stretch.start)))
+    if skipped is None or skipped < stretch.left:
+        return found
+    moved = stretch.start + (skipped - stretch.left)
+    return moved if found is None else max(moved, found)
+
+
+def _count_made_up(stretch: Stretch, start: datetime, end: datetime, placing: Placing, walls: Walls) -> int:
+    """Return how many instants in [start, end) the gap of a stretch adds to the walls that it really shows."""
+    length = stretch.wall_start - stretch.left
+    skipped = walls.matches_in(stretch.left, stretch.wall_start)
+    if placing.gap == "after":
+        skipped = 1 if skipped and start <= stretch.start < end else 0
+    low, high = (min(max(edge - stretch.start, timedelta()), length) // SECOND for edge in (start, end))
+    added = skipped & ~walls.matches_in(stretch.wall_start, stretch.wall_start + length)
+    return (added & (1 << high) - (1 << low)).bit_count()
 
 
 def _stretch_of_wall(zone: ZoneInfo, wall: datetime) -> Stretch:
     """Return the stretch that first showed a wall time, or that skipped it."""
-    stretch = stretch_at(zone, wall - timedelta(days=2))
+    stretch = stretch_at(zone, wall - LOOK)
     while wall >= stretch.wall_end:
         stretch = stretch_at(zone, stretch.end)
     return stretch
 
 
-def _stretches_in(zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Stretch]:
+def _last_stretch_of_wall(zone: ZoneInfo, wall: datetime) -> Stretch:
+    """Return the stretch that last showed a wall time, or that skipped it."""
+    stretch = stretch_at(zone, wall + LOOK)
+    while wall < min(stretch.left, stretch.wall_start):
+        stretch = stretch_at(zone, stretch.start - SECOND)
+    return stretch
+
+
+def stretches_in(zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Stretch]:
+    """Yield the stretches of a time [start, end)."""
     stretch = stretch_at(zone, start)
     while stretch.start < end:
         yield stretch
@@ -175,20 +253,33 @@ def _stretches(zone: ZoneInfo, year: int) -> tuple[Stretch, ...]:
     """Return the stretches of one year of UTC, cut where it begins and ends."""
     if not date.min.year < year < date.max.year:
         raise OverflowError
-    first = datetime.combine(date(year, 1, 1), time())
+    first = datetime(year, 1, 1, tzinfo=UTC).replace(tzinfo=None)
     last = first.replace(year=year + 1)
-    # A repeat can begin before the year does: three days are enough to know what the clock has shown.
-    start, offset = first - PROBE, _offset(zone, first - PROBE)
-    left = fresh = start + offset
+    # A repeat can reach over the turn of the year: three days on each side tell what the clock has shown, and will.
+    spans = _spans(zone, first - PROBE, last + PROBE)
     found = []
-    while start < last:
-        end = _next_change(zone, start, offset, last)
-        if end > first:
-            start, left = max(start, first), left if start >= first else first + offset
-            found.append(Stretch(start, end, offset, start + offset, end + offset, left, max(fresh, start + offset)))
-        left, fresh = end + offset, max(fresh, end + offset)
-        start, offset = end, _offset(zone, end)
+    for place, (begin, stop, offset) in enumerate(spans):
+        start, end = max(begin, first), min(stop, last)
+        if start < end:
+            left = start + (spans[place - 1][2] if begin == start and place else offset)
+            gap = start + offset - left
+            shown = max([start + offset, *(span[1] + span[2] for span in spans[:place])])
+            shown_again = min([end + offset, *(span[0] + span[2] for span in spans[place + 1 :])])
+            settled = start + gap if timedelta() < gap < MADE_UP else start
+            found.append(Stretch(start, end, offset, start + offset, end + offset, left, shown, shown_again, settled))
     return tuple(found)
+
+
+def _spans(zone: ZoneInfo, start: datetime, limit: datetime) -> list[tuple[datetime, datetime, timedelta]]:
+    """Return the times of one offset from `start` to the limit, as (begin, end, offset)."""
+    # Instants carry the zone as a mere label here: `fromutc` wants it, and setting it for each probe is slow.
+    instant, last, found = start.replace(tzinfo=zone), limit.replace(tzinfo=zone), []
+    while instant < last:
+        offset = zone.fromutc(instant) - instant
+        change = _next_change(zone, instant, offset, last)
+        found.append((instant.replace(tzinfo=None), change.replace(tzinfo=None), offset))
+        instant = change
+    return found
 
 
 def _next_change(zone: ZoneInfo, start: datetime, offset: timedelta, limit: datetime) -> datetime:
@@ -196,15 +287,10 @@ def _next_change(zone: ZoneInfo, start: datetime, offset: timedelta, limit: date
     same = start
     while same < limit:
         probe = min(same + PROBE, limit)
-        if _offset(zone, probe) != offset:
+        if zone.fromutc(probe) - probe != offset:
             while probe - same > SECOND:
-                middle = same + (probe - same) // 2
-                middle = middle.replace(microsecond=0)
-                same, probe = (middle, probe) if _offset(zone, middle) == offset else (same, middle)
+                middle = same + (probe - same) // (2 * SECOND) * SECOND
+                same, probe = (middle, probe) if zone.fromutc(middle) - middle == offset else (same, middle)
             return probe
         same = probe
     return limit
-
-
-def _offset(zone: ZoneInfo, instant: datetime) -> timedelta:
-    return zone.fromutc(instant.replace(tzinfo=zone)).replace(tzinfo=None) - instant

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from oncue.store import codec
+from oncue.store import codec, followed
 from oncue.store.base import Steps, ask
 from oncue.zonedata import edition
 
@@ -25,6 +25,16 @@ class Component:
     started_at: datetime
     seen_at: datetime
     zone_data: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """One thing that somebody did."""
+
+    happened_at: datetime
+    actor: str
+    subject: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +137,14 @@ def ledger(task_id: int, *, first: datetime, last: datetime, limit: int) -> Step
     ]
 
 
+def audit(verb: str, *, limit: int) -> Steps[list[Audited]]:
+    """Return the latest entries of the audit with a verb."""
+    rows = yield ask("list_audit", verb=verb, limit=limit)
+    return [
+        Audited(codec.known_time(row["happened_at"]), row["actor"], row["subject"], row["detail"] or "") for row in rows
+    ]
+
+
 def runs_between(task_id: int, *, first: datetime, last: datetime, limit: int) -> Steps[list[Any]]:
     """Return a task's runs due between two moments, latest first."""
     rows = yield ask("read_runs_between", task_id=task_id, first=first, last=last, limit=limit)
@@ -150,4 +168,4 @@ def sweep(*, ended_before: datetime, events_before: datetime, silent_before: dat
         ("delete_components", silent_before),
     ):
         gone += len((yield ask(name, before=before, limit=limit)))
-    return gone
+    return gone + (yield from followed.sweep(limit=limit))

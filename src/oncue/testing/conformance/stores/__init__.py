@@ -7,6 +7,7 @@ that is not.
 from __future__ import annotations
 
 from oncue.testing.conformance.stores.backfills import BackfillConformance
+from oncue.testing.conformance.stores.calendars import CalendarConformance
 from oncue.testing.conformance.stores.deliveries import DeliveryConformance
 from oncue.testing.conformance.stores.events import EventConformance
 from oncue.testing.conformance.stores.failures import FailureConformance
@@ -22,6 +23,7 @@ from oncue.testing.conformance.stores.upkeep import UpkeepConformance
 class StoreConformance(
     TaskConformance,
     ScheduleConformance,
+    CalendarConformance,
     RunConformance,
     OverlapConformance,
     BackfillConformance,
