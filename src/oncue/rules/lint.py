@@ -21,7 +21,7 @@ from oncue.rules.place import Place
 Severity = Literal["error", "warning", "note"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
-SAMPLE: Final = 500
+SAMPLE: Final = 200
 NAMED: Final = 3
 FLOOD: Final = 500
 FAR: Final = timedelta(days=400)
