@@ -75,7 +75,13 @@ def _value(name: str, body: str) -> Any:
     if name == "before" and "id < :before" in body:
         return 2**62
     moments = {"now": 0, "until": 2, "after_at": -5, "first": -3600, "last": 0, "before": -86_400, "ready_at": 0}
-    words = {"name": "task-77", "seen": "running", "reason": "test", "pattern": "%x%", "verb": "reckon"}
+    words = {
+        "name": "task-77",
+        "seen": "running",
+        "reason": "test",
+        "pattern": '%{"name":"holidays",%',
+        "verb": "reckon",
+    }
     numbers = {"id": 77, "task_id": 77, "run_id": 77, "after_id": 0, "fence": 1, "requeue_id": 5, "version": 1}
     if name == "limit":
         return 50 if "delete" in body else BATCH  # as a thousand is to a table of millions
