@@ -165,6 +165,18 @@ def test_the_load_counts_the_runs_that_start_in_each_minute(folder: Folder) -> N
     ]
 
 
+def test_a_long_simulation_says_on_standard_error_how_far_it_is(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oncue.cli.simulate.TOLD_EVERY", -1.0)
+    folder.write("sim.toml", task("ten", EVERY_TEN))
+
+    said = folder.run("simulate", "sim.toml", *HOUR)
+
+    assert said.stderr.splitlines()[0] == "simulated to 2026-03-07 12:10:00Z (17%): 1 runs"
+    assert "simulated" not in said.stdout
+
+
 def test_the_summary_can_stand_without_the_firings(folder: Folder) -> None:
     folder.write("sim.toml", task("ten", EVERY_TEN))
 
@@ -205,3 +217,51 @@ def test_a_task_file_with_a_mistake_is_answered_with_its_line(folder: Folder) ->
     said = folder.run("simulate", "sim.toml", *HOUR, exit_code=1)
 
     assert "sim.toml:2: [task.ten] schedule.cron" in said.stderr
+
+
+def test_a_calendar_of_the_file_leaves_days_out(folder: Folder) -> None:
+    calendar = '[calendar.closed]\ndates = ["2026-03-08"]\n'
+    text = calendar + task("daily", '{ cron = "0 9 * * *", except_on = "closed" }')
+
+    shape = simulate(folder, text, "--from", "2026-03-07T00:00Z", "--to", "2026-03-10T00:00Z")
+
+    assert [one["due_at"] for one in shape["firings"] if one["started_at"]] == [
+        "2026-03-07T09:00:00Z",
+        "2026-03-09T09:00:00Z",
+    ]
+
+
+def test_jitter_is_the_same_each_time_and_no_lateness(folder: Folder) -> None:
+    text = task("ten", '{ cron = "*/10 * * * *", jitter = "5m" }')
+
+    once, again = simulate(folder, text, *HOUR), simulate(folder, text, *HOUR)
+
+    assert once == again
+    begun = once["firings"][:5]  # the sixth is due at the end, and would start after it
+    assert {one["late_seconds"] for one in begun} == {0}
+    assert len({one["started_at"][15:] for one in begun}) == 5
+
+
+def test_jitter_is_that_of_the_task_where_the_store_has_it(folder: Folder) -> None:
+    text = task("ten", '{ cron = "*/10 * * * *", jitter = "5m" }')
+    before = simulate(folder, text, *HOUR)
+    folder.run("apply", "sim.toml")
+
+    after, again = simulate(folder, text, *HOUR), simulate(folder, text, *HOUR)
+
+    assert before != after == again
+
+
+def test_a_schedule_makes_no_more_runs_than_its_max_runs(folder: Folder) -> None:
+    shape = simulate(folder, task("ten", '{ cron = "*/10 * * * *", max_runs = 2 }'), *HOUR)
+
+    assert firings(shape, "ten") == [("12:10", "on time", "12:10"), ("12:20", "on time", "12:20")]
+    assert shape["tasks"][0]["state"] == "finished"
+
+
+def test_what_is_held_for_a_person_waits(folder: Folder) -> None:
+    text = task("ten", EVERY_TEN, "misfire = { hold = true }")
+
+    shape = simulate(folder, text, *HOUR, "--outage", "2026-03-07T12:05Z/2026-03-07T12:45Z")
+
+    assert ("12:40", "held", None) in firings(shape, "ten")

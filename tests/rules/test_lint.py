@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from oncue.definition import Definition, HttpTarget, Misfire
-from oncue.rules import lint
+from oncue.definition import Calendar, Definition, HttpTarget, Misfire
+from oncue.rules import lint, lint_together
 from oncue.rules.lint import Finding
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 QUIET = {"cron": "7 9 * * *", "zone": "UTC"}
 NEW_YORK = "America/New_York"
+THERE = {"zone": NEW_YORK}
 
 
 def definition(schedule: dict[str, Any] = QUIET, *, name: str = "one", **changes: Any) -> Definition:
@@ -46,7 +48,7 @@ SAID = [
     ("runs-twice", "warning", cron("*/30 1 * * *", NEW_YORK), cron("*/30 * * * *", NEW_YORK)),
     ("runs-twice", "warning", cron("*/30 1 * * *", NEW_YORK), cron("0,30 1 * * *", NEW_YORK)),
     ("in-a-repeat", "note", cron("30 1 * * *", NEW_YORK), cron("30 1 * * *", "Asia/Tokyo")),
-    ("in-a-repeat", "note", cron("30 1 * * *", NEW_YORK), {"every": "24h", "zone": NEW_YORK, "anchor": "2026-01-01T05:30Z"}),
+    ("in-a-repeat", "note", cron("30 1 * * *", NEW_YORK), {"every": "24h", "anchor": "2026-01-01T05:30Z", **THERE}),
     ("no-zone", "note", {"cron": "0 9 * * *"}, cron("0 9 * * *")),
     ("no-zone", "note", {"cron": "5 * * * mon"}, {"cron": "5 * * * *"}),
     ("no-zone", "note", {"every": "1d"}, {"every": "4h"}),
@@ -85,9 +87,8 @@ def test_a_finding_on_a_schedule_is_said_where_it_is_true_and_only_there(
 def test_a_time_in_a_gap_is_told_with_what_happens_and_when_again() -> None:
     said = found(definition(cron("30 2 * * *", NEW_YORK)))["in-a-gap"]
 
-    assert said.text.startswith(
-        "on 2026-03-08, 02:30 is skipped by the clocks of America/New_York, so it runs at 03:00; the same on 2027-03-14."
-    )
+    told = "on 2026-03-08, 02:30 is skipped by the clocks of America/New_York, so it runs at 03:00"
+    assert said.text.startswith(f"{told}; the same on 2027-03-14.")
 
 
 def test_what_clocks_do_is_not_told_where_the_zone_has_its_change_another_time() -> None:
@@ -171,18 +172,79 @@ def test_an_expiry_within_the_jitter_is_told() -> None:
     assert "expires-within-jitter" not in found(definition(schedule, expires=timedelta(minutes=15)))
 
 
+HOLIDAYS = Calendar("holidays", dates={date(2026, 3, 8): "", date(2027, 3, 14): ""}, known_until=date(2027, 12, 31))
+BUSINESS = Calendar("business", weekdays=("mon", "tue", "wed", "thu", "fri"))
+
+
+def found_on(schedule: dict[str, Any], *calendars: Calendar) -> dict[str, Finding]:
+    known = {one.name: one for one in calendars}
+    return {one.code: one for one in lint.examine(definition(schedule), known, now=NOW)}
+
+
+def test_a_calendar_that_nobody_knows_is_an_error() -> None:
+    schedule = {**QUIET, "only_on": "business"}
+
+    assert found_on(schedule)["unknown-calendar"].severity == "error"
+    assert found_on(schedule, BUSINESS) == {}
+
+
+def test_a_calendar_that_leaves_no_day_is_an_error_that_says_so() -> None:
+    said = found_on({**cron("7 9 * * sat,sun"), "only_on": "business"}, BUSINESS)
+
+    assert said["never-fires"].severity == "error"
+    assert "its calendar allows no day on which it is due" in said["never-fires"].text
+
+
+@pytest.mark.parametrize(("until", "is_said"), [(date(2026, 4, 1), True), (date(2026, 4, 2), False), (None, False)])
+def test_a_calendar_that_ends_within_sixty_days_is_told(until: date | None, is_said: bool) -> None:
+    calendar = replace(HOLIDAYS, known_until=until)
+
+    assert ("calendar-ends" in found_on({**QUIET, "except_on": "holidays"}, calendar)) is is_said
+
+
+def test_a_change_of_clocks_on_a_day_that_is_left_out_is_not_told() -> None:
+    night = cron("30 2 * * *", NEW_YORK)
+
+    assert "in-a-gap" not in found_on({**night, "only_on": "business"}, BUSINESS)
+    assert "in-a-gap" not in found_on({**night, "except_on": "holidays"}, HOLIDAYS)
+    assert "in-a-gap" in found_on({**night, "except_on": "holidays"}, replace(HOLIDAYS, dates={}, weekdays=("mon",)))
+
+
+@pytest.mark.parametrize("dst", [{"gap": "skip"}, {"gap": "after", "repeat": "first"}])
+def test_what_a_schedule_says_of_clocks_itself_is_not_told(dst: dict[str, str]) -> None:
+    assert found(definition({**cron("30 2 * * *", NEW_YORK), "dst": dst})) == {}
+
+
+def test_each_part_of_a_union_is_looked_at() -> None:
+    union = {"any": [cron("7 9 13 * fri"), cron("30 2 * * *", NEW_YORK)], "zone": "UTC"}
+
+    assert {"either-day", "in-a-gap"} <= set(found(definition(union)))
+
+
+def test_an_exclusion_that_takes_nothing_out_is_told() -> None:
+    nothing = {**QUIET, "except": [{"cron": "0 0 25 12 *"}]}
+
+    assert "excludes-nothing" in found(definition(nothing))
+    assert "excludes-nothing" not in found(definition({**QUIET, "except": [{"cron": "* * 25 12 *"}]}))
+
+
+def test_a_schedule_whose_end_is_over_never_fires_again() -> None:
+    assert "never-fires-again" in found(definition({**QUIET, "start": "2025-01-01", "end": "2026-01-15"}))
+    assert "never-fires-again" not in found(definition({**QUIET, "end": "2026-02-15"}))
+
+
 def crowd(count: int, schedule: dict[str, Any]) -> list[Definition]:
     return [definition(schedule, name=f"t{number}", description=f"{number}") for number in range(count)]
 
 
 def codes(definitions: list[Definition]) -> list[str]:
-    return [one.code for one in lint.together(definitions, {}, now=NOW)]
+    return [one.code for one in lint_together.together(definitions, {}, now=NOW)]
 
 
 def test_ten_tasks_at_one_second_are_a_crowd_and_are_told_once() -> None:
     schedule = cron("0 3 * * *")
 
-    said = [one for one in lint.together(crowd(12, schedule), {}, now=NOW) if one.code == "crowded-second"]
+    said = [one for one in lint_together.together(crowd(12, schedule), {}, now=NOW) if one.code == "crowded-second"]
 
     assert len(said) == 1
     assert "12 tasks are due at one second, first at 2026-02-01 03:00:00Z: t0, t1, t2 and 9 more" in said[0].text

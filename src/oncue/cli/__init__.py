@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from oncue.cli import calendars, components, doctor, failures, ops, overrides, runs, tasks, zones
+from oncue.cli import (
+    backfills,
+    calendars,
+    catch_up,
+    components,
+    doctor,
+    failures,
+    ops,
+    overrides,
+    runs,
+    tasks,
+    zones,
+)
 from oncue.cli.demo import demo
 from oncue.cli.lint import lint_
 from oncue.cli.next import next_
@@ -29,6 +41,8 @@ app.command("lint")(lint_)
 overrides.add_to(app)
 calendars.add_to(app)
 runs.add_to(app)
+backfills.add_to(app)
+catch_up.add_to(app)
 failures.add_to(app)
 ops.add_to(app)
 doctor.add_to(app)

@@ -17,7 +17,7 @@ from oncue.cli.simulate import read_slow
 from oncue.cli.when import moment_option
 from oncue.definition import Calendar
 from oncue.errors import TaskFileError
-from oncue.rules import lint
+from oncue.rules import lint, lint_together
 from oncue.rules.place import line_of
 from oncue.taskfile import TaskFile, place_name, read_task_file
 
@@ -77,7 +77,7 @@ def _findings(
 ) -> list[FindingShape]:
     """Return the findings file by file; what tasks do together is looked for over all files."""
     definitions = [definition for each in read.values() for definition in each.definitions]
-    shared = lint.together(definitions, calendars, now=now)
+    shared = lint_together.together(definitions, calendars, now=now)
     found: list[FindingShape] = []
     for file, own in read.items():
         text, names = file.read_text(encoding="utf-8-sig"), {one.name for one in own.definitions}

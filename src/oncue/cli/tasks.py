@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 from uuid import uuid4
@@ -16,18 +16,23 @@ import typer
 from oncue import wall
 from oncue.api import shapes
 from oncue.app import Oncue
+from oncue.cli import upcoming
+from oncue.cli.next import moments_of
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, show, show_time
 from oncue.cli.session import opened, run
 from oncue.cli.when import moment_option
 from oncue.definition import Calendar, Definition
+from oncue.model import Schedule
 from oncue.plan import plan, plan_calendars
 from oncue.rules import times
 from oncue.store import calendars as calendar_verbs
-from oncue.store import tasks
+from oncue.store import codec, tasks
 from oncue.taskfile import check_references, read_task_file
 
 Name = Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")]
 SHOWN = 2000  # characters of a message
+AHEAD = 3  # due times that are shown of a task
+TICK = timedelta(microseconds=1)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -92,6 +97,8 @@ def show_task(task: Name, as_json: AsJson = False) -> None:
     async def work() -> None:
         async with opened() as oncue:
             found = await _shown(oncue, task)
+            stored = await oncue.store.read(tasks.read, task)
+            row = await oncue.store.read(tasks.schedule_of, stored.id)
         if as_json:
             print_json(found)
             return
@@ -109,6 +116,8 @@ def show_task(task: Name, as_json: AsJson = False) -> None:
                 ("id", found.id),
             ]
         )
+        for line in _upcoming(row):
+            say(line)
         say("\n" + json.dumps(found.definition, indent=2, ensure_ascii=False))
 
     run(work)
@@ -183,6 +192,15 @@ def resume(task: Name) -> None:
         say(f'task "{task}" is active' + (f"; next at {show_time(following)}." if following else "."))
 
     run(work)
+
+
+def _upcoming(schedule: Schedule | None) -> list[str]:
+    """Return the next few times of an active schedule, and up to when its calendars are known."""
+    if schedule is None or schedule.state != "active" or schedule.next_at is None:
+        return []
+    trigger = codec.read_trigger(schedule.timing)
+    moments = moments_of(schedule, after=schedule.next_at - TICK, count=AHEAD)
+    return ["", *upcoming.rows_of(trigger, moments), *upcoming.horizon_of(trigger)] if moments else []
 
 
 def _agreed(*, removes: bool) -> bool:

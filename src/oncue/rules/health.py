@@ -28,6 +28,7 @@ class Signs:
     dead_letters: int
     schedules: int
     seen: Sequence[tuple[str, str, datetime]]
+    to_catch_up: Sequence[tuple[str, int]] = ()
     calendars: Sequence[tuple[Calendar, Sequence[str]]] = ()
     editions: Sequence[tuple[str, str, str]] = ()
 
@@ -51,6 +52,9 @@ def problems(signs: Signs, *, now: datetime, overdue: timedelta, silent: timedel
     for name, reason in signs.stopped:
         text = f'the schedule of task "{name}" is stopped: {reason}. Mend the task file and apply it again.'
         found.append(Problem("schedule_stopped", name, text))
+    for name, count in signs.to_catch_up:
+        text = f'{count} missed run(s) of task "{name}" wait for a decision: see `oncue catch-up {name}`.'
+        found.append(Problem("runs_wait_for_person", name, text, urgent=False))
     found += _ended_calendars(signs, now=now)
     found += _behind(signs)
     if signs.dead_letters:

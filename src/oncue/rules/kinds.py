@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from typing import Final
@@ -35,7 +34,7 @@ def next_after(kind: Kind, after: datetime) -> datetime | None:
             case Every():
                 return steps.next_step(kind, after)
             case Rrule():
-                return next(calendar.walk(kind, after), None)
+                return calendar.next_time(kind, after)
             case At():
                 return next_moment(kind, after)
     except OverflowError:
@@ -62,10 +61,6 @@ def previous_before(kind: Kind, before: datetime) -> datetime | None:
 
 def walk(kind: Kind, after: datetime) -> Iterator[datetime]:
     """Yield the times later than `after`."""
-    if isinstance(kind, Rrule):
-        with suppress(OverflowError):
-            yield from calendar.walk(kind, after.astimezone(UTC))
-        return
     while (moment := next_after(kind, after)) is not None:
         yield moment
         after = moment
@@ -102,7 +97,7 @@ def count_fast(kind: Kind, after: datetime, until: datetime) -> int | None:
         case Every():
             return steps.count_steps(kind, after, until)
         case Rrule():
-            return calendar.count_elapsed(kind, after, until)
+            return calendar.count_times(kind, after.astimezone(UTC), until.astimezone(UTC))
         case At():
             return sum(after < moment <= until for moment in kind.moments)
 

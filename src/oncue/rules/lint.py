@@ -1,13 +1,13 @@
 """What a person would want to know of a task before it is applied: schedules that are allowed, and probably not meant.
 
-Each check is a function that yields findings on one task; `together` looks at all tasks of a file at once.
+Each check is a function that yields findings on one task. What tasks do together is in `lint_together`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final, Literal
@@ -15,20 +15,20 @@ from typing import Final, Literal
 from oncue.definition import Calendar, Definition
 from oncue.rules import lint_clocks, lint_cron, pacing, times
 from oncue.rules.durations import write_duration
+from oncue.rules.lint_clocks import parts_of
 from oncue.rules.place import Place
 
 Severity = Literal["error", "warning", "note"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 SAMPLE: Final = 500
-CROWD: Final = 10
-CROWDS_TOLD: Final = 3
 NAMED: Final = 3
 FLOOD: Final = 500
 FAR: Final = timedelta(days=400)
 WEEK: Final = timedelta(days=7)
 DAY: Final = timedelta(days=1)
 MINUTE: Final = timedelta(minutes=1)
+HORIZON: Final = timedelta(days=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +79,17 @@ def examine(
     return [finding for check in CHECKS for finding in check(subject)]
 
 
-def together(definitions: Sequence[Definition], calendars: Mapping[str, Calendar], *, now: datetime) -> list[Finding]:
-    """Return what is to be said of tasks that share a store."""
-    return [*_crowded(definitions, calendars, now=now), *_twins(definitions)]
-
-
 def _unknown_calendar(definition: Definition, name: str) -> Finding:
     text = f'calendar "{name}" is neither in these files nor in the store. Write [calendar.{name}], or import it.'
     return Finding("unknown-calendar", "error", definition.name, text, ("task", definition.name, "schedule"))
 
 
 def _over(subject: Subject) -> Iterator[Finding]:
+    try:
+        times.check(subject.trigger, subject.now)
+    except times.TriggerError as error:
+        yield subject.found("never-fires", "error", str(error).removeprefix("schedule: "))
+        return
     last = times.previous_before(subject.trigger, subject.now)
     if last is None:
         yield subject.found("never-fires", "error", "it has no time at all, past or to come. Write when it is due.")
@@ -106,16 +106,15 @@ def _far(subject: Subject) -> Iterator[Finding]:
 
 def _clocks(subject: Subject) -> Iterator[Finding]:
     by_kind: dict[str, list[lint_clocks.Change]] = defaultdict(list)
-    spec, name = subject.definition.schedule or {}, subject.definition.name
-    for change in lint_clocks.changes(subject.trigger, spec, now=subject.now, name=name):
-        by_kind[change.kind].append(change)
+    for change in lint_clocks.changes(subject.trigger, subject.definition.schedule or {}, now=subject.now):
+        by_kind[change.what].append(change)
     for kind, found in by_kind.items():
         code, severity, text, remedy = CLOCKS[kind]
-        first, again = found[0], [one.on for one in found[1:]]
+        first, again = found[0], sorted({one.on for one in found[1:]} - {found[0].on})
         walls = " and ".join(first.walls[:NAMED]) + (
             f" and {len(first.walls) - NAMED} more" if first.walls[NAMED:] else ""
         )
-        told = text.format(walls=walls, on=first.on, zone=subject.trigger.zone.key, at=first.runs_at)
+        told = text.format(walls=walls, on=first.on, zone=first.zone, at=first.runs_at)
         also = f"; the same on {' and '.join(again)}" if again else ""
         yield subject.found(code, severity, f"{told}{also}. {remedy}")
 
@@ -150,32 +149,39 @@ CLOCKS: Final[Mapping[str, tuple[str, Severity, str, str]]] = {
 
 def _zone(subject: Subject) -> Iterator[Finding]:
     spec = subject.definition.schedule or {}
-    if "zone" in spec or not lint_cron.follows_the_wall(subject.trigger):
+    parts = zip(parts_of(subject.trigger), spec.get("any", [spec]), strict=True)
+    if "zone" in spec or not any(lint_cron.follows_the_wall(kind) and "zone" not in own for kind, own in parts):
         return
     text = 'no zone is given, so its times are in UTC. Write zone = "UTC" if that is meant, else your own.'
     yield subject.found("no-zone", "note", text)
 
 
 def _cron(subject: Subject) -> Iterator[Finding]:
-    if isinstance(subject.trigger, times.Cron):
-        for code, severity, text in lint_cron.findings(subject.trigger):
-            yield subject.found(code, severity, text, "schedule", "cron")
+    spec = subject.definition.schedule or {}
+    for kind, own in zip(parts_of(subject.trigger), spec.get("any", [spec]), strict=True):
+        if isinstance(kind, times.Cron):
+            dialect = own.get("dialect", spec.get("dialect", "unix"))
+            for code, severity, text in lint_cron.findings(kind, dialect):
+                yield subject.found(code, severity, text, "schedule", "any" if "any" in spec else "cron")
 
 
 def _drifts(subject: Subject) -> Iterator[Finding]:
-    trigger = subject.trigger
-    if not isinstance(trigger, times.Every) or not trigger.step.is_elapsed:
-        return
-    step, zone = trigger.step.elapsed, trigger.zone
+    for kind in parts_of(subject.trigger):
+        if isinstance(kind, times.Every) and kind.step.is_elapsed:
+            yield from _drift(subject, kind)
+
+
+def _drift(subject: Subject, kind: times.Every) -> Iterator[Finding]:
+    step, zone = kind.step.elapsed, kind.zone
     if step % DAY == timedelta() and lint_cron.changes_its_clocks(zone, subject.now):
         days = step // DAY
         text = (
-            f'"{trigger.text}" is elapsed time: its time of day is another after the clocks of {zone.key} change. '
+            f'"{kind.text}" is elapsed time: its time of day is another after the clocks of {zone.key} change. '
             f'Write every = "{days}d" to keep the time of day.'
         )
         yield subject.found("drifts", "warning", text, "schedule", "every")
     elif DAY % step and step % DAY:
-        text = f'"{trigger.text}" does not divide a day, so its times of day are others each day. A cron keeps them.'
+        text = f'"{kind.text}" does not divide a day, so its times of day are others each day. A cron keeps them.'
         yield subject.found("drifts", "note", text, "schedule", "every")
 
 
@@ -236,8 +242,8 @@ def _pace(subject: Subject) -> Iterator[Finding]:
     for key, wanted in (("jitter", pace.jitter), ("spread", pace.spread)):
         if subject.step is not None and wanted >= subject.step:
             text = (
-                f"{key} {write_duration(wanted)} reaches the next time, {write_duration(subject.step)} later, and is cut "
-                f"short there. Write a shorter {key}."
+                f"{key} {write_duration(wanted)} reaches the next time, {write_duration(subject.step)} later, and is "
+                f"cut short there. Write a shorter {key}."
             )
             yield subject.found("pace-too-long", "warning", text, "schedule", key)
     expires = subject.definition.expires
@@ -247,6 +253,25 @@ def _pace(subject: Subject) -> Iterator[Finding]:
             "the due time: some runs expire before they start. Write a longer expires."
         )
         yield subject.found("expires-within-jitter", "warning", text, "expires")
+
+
+def _calendars(subject: Subject) -> Iterator[Finding]:
+    today = subject.now.astimezone(subject.trigger.zone).date()
+    for calendar in times.calendars_of(subject.trigger):
+        if calendar.known_until is not None and calendar.known_until < today + HORIZON:
+            text = (
+                f'calendar "{calendar.name}" is known until {calendar.known_until}, and what comes after is not its '
+                f"own: import it again, oncue calendars import {calendar.name}."
+            )
+            yield subject.found("calendar-ends", "warning", text)
+    spec = subject.definition.schedule or {}
+    dropped = times.dropped_between(subject.trigger, subject.now, subject.now + lint_clocks.AHEAD)
+    if "except" in spec and not any("except" in one.reason for one in dropped):
+        text = (
+            "except takes nothing out in the next two years: it excludes the very times that it names, and none of "
+            'them is due. For whole days write except_on, or "* * 25 12 *".'
+        )
+        yield subject.found("excludes-nothing", "warning", text, "schedule", "except")
 
 
 def _expires(subject: Subject) -> Iterator[Finding]:
@@ -270,44 +295,8 @@ CHECKS: Final[tuple[Callable[[Subject], Iterator[Finding]], ...]] = (
     _misfire,
     _expires,
     _pace,
+    _calendars,
 )
-
-
-def _crowded(
-    definitions: Sequence[Definition], calendars: Mapping[str, Calendar], *, now: datetime
-) -> Iterator[Finding]:
-    """Find the seconds of the next week at which the most tasks are due; of one crowd the first time is told."""
-    tasks: dict[datetime, list[Definition]] = defaultdict(list)
-    for one in definitions:
-        spec = one.schedule or {}
-        if spec and "jitter" not in spec and set(times.calendar_names(spec)) <= set(calendars):
-            trigger = times.read_trigger(spec, anchor=now, name=one.name, calendars=calendars)
-            for moment in times.times_between(trigger, now, now + WEEK, SAMPLE):
-                tasks[moment].append(one)
-    told: list[set[str]] = []
-    for moment, crowd in sorted(tasks.items(), key=lambda item: (-len(item[1]), item[0])):
-        names = {one.name for one in crowd}
-        if len(crowd) < CROWD or len(told) == CROWDS_TOLD:
-            return
-        if any(len(names & known) * 2 > len(names) for known in told):
-            continue
-        told.append(names)
-        listed = ", ".join(one.name for one in crowd[:NAMED])
-        text = (
-            f"{len(crowd)} tasks are due at one second, first at {moment:%Y-%m-%d %H:%M:%S}Z: {listed} and "
-            f"{len(crowd) - NAMED} more. Spread them: write H for a minute that is each task's own, or a jitter."
-        )
-        yield Finding("crowded-second", "warning", crowd[0].name, text, ("task", crowd[0].name, "schedule"))
-
-
-def _twins(definitions: Sequence[Definition]) -> Iterator[Finding]:
-    """Find tasks that do the same at the same times: one of them was perhaps copied, and not changed."""
-    seen: dict[str, str] = {}
-    for one in definitions:
-        same = seen.setdefault(repr(replace(one, name="", description="", renamed_from=None)), one.name)
-        if same != one.name:
-            text = f'it does just what "{same}" does, at the same times. Remove one of the two, or change it.'
-            yield Finding("same-twice", "warning", one.name, text, ("task", one.name))
 
 
 def _shown(subject: Subject, moment: datetime) -> str:

@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo
 
-from oncue.model import Json
-from oncue.rules import times, zones
+from oncue.rules import kinds, times, zones
+from oncue.rules.kinds import Kind
+from oncue.rules.zones import Stretch
 
 AHEAD: Final = timedelta(days=730)
 TICK: Final = timedelta(microseconds=1)
-MOST: Final = 10_000
 
-Kind = Literal["moved", "skipped", "doubled", "first"]
+What = Literal["moved", "skipped", "doubled", "first"]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """What one change of clocks does to a schedule: the wall times that it is about, and when it runs instead."""
 
-    kind: Kind
+    what: What
+    zone: str
     on: str
     walls: tuple[str, ...]
     runs_at: str = ""
 
 
-def changes(trigger: times.Trigger, spec: Json, *, now: datetime, name: str) -> Iterator[Change]:
-    """Yield what happens at each change of clocks that matters to the schedule, in the two years after `now`."""
-    if "dst" in spec:
-        return
-    plain = times.read_trigger({**spec, "zone": "UTC"}, anchor=now, name=name) if "cron" in spec else None
-    for stretch in _turns(trigger.zone, now):
-        if stretch.wall_start > stretch.left:
-            yield from _gap(trigger, plain, stretch)
-        else:
-            yield from _repeat(trigger, plain, stretch)
+def changes(trigger: times.Trigger, spec: Mapping[str, Any], *, now: datetime) -> Iterator[Change]:
+    """Yield what happens at each change of clocks that matters to the schedule, in the two years after `now`.
+
+    Where a schedule says `dst`, somebody has thought of it.
+    """
+    for kind, own in zip(parts_of(trigger), spec.get("any", [spec]), strict=True):
+        if "dst" in spec or "dst" in own:
+            continue
+        for stretch in _turns(kind.zone, now):
+            change = _gap(kind, stretch) if stretch.wall_start > stretch.left else _repeat(kind, stretch)
+            if change is not None and _is_due_around(trigger, stretch):
+                yield change
 
 
-def _turns(zone: ZoneInfo, now: datetime) -> Iterator[zones.Stretch]:
+def parts_of(trigger: times.Trigger) -> tuple[Kind, ...]:
+    """Return the triggers that a schedule is composed of."""
+    return trigger.parts if isinstance(trigger, times.Timetable) else (trigger,)
+
+
+def _turns(zone: ZoneInfo, now: datetime) -> Iterator[Stretch]:
     """Yield the stretches that begin with a change of the offset."""
     start = now.astimezone(UTC).replace(tzinfo=None)
     stretch = zones.stretch_at(zone, start)
@@ -50,64 +58,59 @@ def _turns(zone: ZoneInfo, now: datetime) -> Iterator[zones.Stretch]:
             yield stretch
 
 
-def _gap(trigger: times.Trigger, plain: times.Trigger | None, stretch: zones.Stretch) -> Iterator[Change]:
-    at = stretch.start.replace(tzinfo=UTC)
-    length = stretch.wall_start - stretch.left
-    for moment in times.times_between(trigger, at - TICK, at + length, MOST):
-        note = times.note_of(trigger, moment) or ""
-        if note.startswith("moved from "):
-            local = moment.astimezone(trigger.zone)
-            yield Change("moved", f"{local:%Y-%m-%d}", (note.removeprefix("moved from "),), _wall(local))
-            return
-    if plain is not None:
-        left, shown = (wall.replace(tzinfo=UTC) for wall in (stretch.left, stretch.wall_start))
-        planned = times.times_between(plain, left - TICK, shown - TICK, MOST)
-        if planned and _leaves_a_hole(plain, planned, length=length):
-            yield Change("skipped", f"{left:%Y-%m-%d}", tuple(map(_wall, planned)))
+def _is_due_around(trigger: times.Trigger, stretch: Stretch) -> bool:
+    """Say whether a schedule with calendars and bounds is due on the day at all."""
+    if not isinstance(trigger, times.Timetable):
+        return True
+    start = stretch.start.replace(tzinfo=UTC)
+    return trigger.is_within(start) and min(stretch.left, stretch.wall_start).date() in trigger.days
 
 
-def _leaves_a_hole(plain: times.Trigger, planned: list[datetime], *, length: timedelta) -> bool:
+def _gap(kind: Kind, stretch: Stretch) -> Change | None:
+    planned = kinds.walls_in(kind, stretch.left, stretch.wall_start)
+    if not planned:
+        return None
+    walls, at = tuple(map(_shown, planned)), stretch.start.replace(tzinfo=UTC)
+    if stretch.has_gap and kind.placing.gap != "skip":
+        runs_at = kinds.next_after(kind, at - TICK)
+        local = runs_at.astimezone(kind.zone) if runs_at is not None else planned[0]
+        return Change("moved", kind.zone.key, f"{local:%Y-%m-%d}", walls, _shown(local))
+    if _leaves_a_hole(kind, planned, at):
+        return Change("skipped", kind.zone.key, f"{planned[0]:%Y-%m-%d}", walls)
+    return None
+
+
+def _leaves_a_hole(kind: Kind, planned: list[datetime], at: datetime) -> bool:
     """Say whether the time without these is longer than the schedule's usual steps: a rhythm goes on over a gap."""
-    before, after = times.previous_before(plain, planned[0]), times.next_after(plain, planned[-1])
+    before, after = kinds.previous_before(kind, at), kinds.next_after(kind, at - TICK)
     if before is None or after is None:
         return True
-    return after - before - length > max(planned[0] - before, after - planned[-1])
+    steps = planned[0] - _wall(before, kind.zone), _wall(after, kind.zone) - planned[-1]
+    return after - before > max(steps)
 
 
-def _repeat(trigger: times.Trigger, plain: times.Trigger | None, stretch: zones.Stretch) -> Iterator[Change]:
-    at, length = stretch.start.replace(tzinfo=UTC), stretch.left - stretch.wall_start
-    found = times.times_between(trigger, at - length - TICK, at + length - TICK, MOST)
-    marks = [(moment.astimezone(trigger.zone), times.note_of(trigger, moment)) for moment in found]
-    firsts = [local for local, mark in marks if mark == "first of two"]
-    seconds = [local for local, mark in marks if mark == "second of two"]
-    if not firsts:
-        return
-    walls = tuple(map(_wall, firsts))
-    if not seconds:
-        if not _is_elapsed(trigger):
-            yield Change("first", f"{firsts[0]:%Y-%m-%d}", walls)
-    elif plain is not None and _stands_apart(plain, firsts, length=length):
-        yield Change("doubled", f"{firsts[0]:%Y-%m-%d}", walls)
+def _repeat(kind: Kind, stretch: Stretch) -> Change | None:
+    planned = kinds.walls_in(kind, stretch.wall_start, stretch.left)
+    if not planned:
+        return None
+    walls, on = tuple(map(_shown, planned)), f"{planned[0]:%Y-%m-%d}"
+    if kind.placing.repeat != "both":
+        return Change("first", kind.zone.key, on, walls)
+    return Change("doubled", kind.zone.key, on, walls) if _stands_apart(kind, planned, stretch) else None
 
 
-def _stands_apart(plain: times.Trigger, firsts: list[datetime], *, length: timedelta) -> bool:
+def _stands_apart(kind: Kind, planned: list[datetime], stretch: Stretch) -> bool:
     """Say whether the schedule rests around these longer than the repeat lasts: then twice is once too often."""
-    first, last = (local.replace(tzinfo=UTC, fold=0) for local in (firsts[0], firsts[-1]))
-    before, after = times.previous_before(plain, first), times.next_after(plain, last)
-    return before is None or after is None or first - before > length or after - last > length
+    start, length = stretch.start.replace(tzinfo=UTC), stretch.left - stretch.wall_start
+    before, after = kinds.previous_before(kind, start - length), kinds.next_after(kind, start + length - TICK)
+    if before is None or after is None:
+        return True
+    return max(planned[0] - _wall(before, kind.zone), _wall(after, kind.zone) - planned[-1]) > length
 
 
-def _is_elapsed(trigger: times.Trigger) -> bool:
-    match trigger:
-        case times.Every():
-            return trigger.step.is_elapsed
-        case times.Rrule():
-            return trigger.is_elapsed
-        case times.At():
-            return trigger.wall is None
-        case _:
-            return False
+def _wall(moment: datetime, zone: ZoneInfo) -> datetime:
+    return moment.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
-def _wall(local: datetime) -> str:
-    return f"{local:%H:%M:%S}".removesuffix(":00")
+def _shown(wall: datetime) -> str:
+    return f"{wall:%H:%M:%S}".removesuffix(":00")

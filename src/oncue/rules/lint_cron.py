@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from oncue.rules import times, zones
 from oncue.rules.cron import Cron
 from oncue.rules.dialect import MACROS
+from oncue.rules.kinds import Kind
 from oncue.rules.pattern import Pattern
 from oncue.rules.words import MONTH_NAMES
 
@@ -25,19 +26,19 @@ NOT_LEAP: Final = 2027
 Told = tuple[str, Literal["warning", "note"], str]
 
 
-def findings(cron: Cron) -> Iterator[Told]:
+def findings(cron: Cron, dialect: str) -> Iterator[Told]:
     """Yield code, severity and text of what is to be said of a cron text."""
     pattern = cron.pattern
     yield from _either(cron.text, pattern)
     yield from _short_months(pattern)
     yield from _uneven(cron.text, pattern)
     yield from _whole_hour(cron.text, pattern)
-    yield from _at_minute_zero(cron.text, pattern)
+    yield from _at_minute_zero(cron.text, pattern, dialect)
 
 
-def follows_the_wall(trigger: times.Trigger) -> bool:
+def follows_the_wall(kind: Kind) -> bool:
     """Say whether another zone would give another rhythm: not where it is elapsed time, or the same in every hour."""
-    match trigger:
+    match kind:
         case Cron(pattern=pattern):
             return (
                 pattern.hours != ALL_HOURS
@@ -46,9 +47,9 @@ def follows_the_wall(trigger: times.Trigger) -> bool:
                 or pattern.weekdays != ALL_WEEKDAYS
             )
         case times.Every():
-            return not trigger.step.is_elapsed
+            return not kind.step.is_elapsed
         case times.Rrule():
-            return not (trigger.is_elapsed or "Z;" in trigger.text.upper())
+            return not (kind.is_elapsed or "Z;" in kind.text.upper())
         case _:
             return False
 
@@ -133,25 +134,27 @@ def _whole_hour(text: str, pattern: Pattern) -> Iterator[Told]:
         )
 
 
-def _at_minute_zero(text: str, pattern: Pattern) -> Iterator[Told]:
+def _at_minute_zero(text: str, pattern: Pattern, dialect: str) -> Iterator[Told]:
     is_hourly = pattern.hours == ALL_HOURS and pattern.minutes == 1 and pattern.seconds == 1
     if is_hourly or text.strip().lower() in MACROS:
         yield (
             "on-the-hour",
             "note",
             f'"{text}" is due at minute 0, as most hourly tasks in the world. '
-            f'Write H for a minute of its own, such as "{_hashed(text, pattern)}", where the minute does not matter.',
+            f"Write H for a minute of its own{_hashed(text, pattern, dialect)}, where the minute does not matter.",
         )
 
 
-def _hashed(text: str, pattern: Pattern) -> str:
-    """Return the text with `H` for its minute, and for its hour where it names one."""
+def _hashed(text: str, pattern: Pattern, dialect: str) -> str:
+    """Return, as an example, a unix text with `H` for its minute, and for its hour where it names one."""
+    if dialect != "unix":
+        return ""
     fields = MACROS.get(text.strip().lower(), text).split()
     minute = len(fields) - 5
     fields[minute] = "H"
     if pattern.hours != ALL_HOURS:
         fields[minute + 1] = "H"
-    return " ".join(fields)
+    return f', such as "{" ".join(fields)}"'
 
 
 def _has_all_days(pattern: Pattern) -> bool:

@@ -182,7 +182,7 @@ def _rule_words(rule: Rrule) -> str:
     pace = f"every {name}" if rule.interval == 1 else f"every {rule.interval} {name}s"
     limits = [word for word in rule.text.upper().split(";") if word.startswith("BY")]
     narrowed = f" ({', '.join(limits)})" if limits else ""
-    end = f", {rule.count} times" if rule.count else ", with an end" if rule.until else ""
+    end = f", {rule.count} times" if rule.count else ", with an end" if rule.has_end else ""
     clock = "elapsed time" if rule.is_elapsed else f"{rule.zone.key} time"
     dst = _placing_words(rule.placing, WILDCARD if rule.is_elapsed else CALENDAR)
     return f"Calendar rule: {pace}{narrowed} from {_shown(rule.start)} on{end}, {clock}{dst}."

@@ -13,8 +13,9 @@ from oncue.definition import Calendar, Definition, Override
 from oncue.errors import Conflict
 from oncue.model import Change, Json, Schedule, ScheduleState, TaskId, Timing
 from oncue.rules import firing, pacing, times
+from oncue.rules import followed as rule
 from oncue.rules.firing import LedgerEntry
-from oncue.store import codec
+from oncue.store import codec, followed
 from oncue.store.base import Steps, Wake, ask
 from oncue.store.schedules import decide, note_in_ledger, record_firings
 from oncue.zonedata import edition
@@ -25,6 +26,9 @@ RANGE: Final = 2_000
 
 def timing_of(definition: Definition, schedule: Json, *, calendars: Mapping[str, Calendar], anchor: datetime) -> Timing:
     """Return what the clock needs of a definition. Raises TriggerError: a calendar is not known."""
+    if rule.is_followed(schedule):
+        rule.read_followed(schedule)
+        return Timing(schedule, anchor, definition.misfire, definition.overlap)
     hashed = definition.name if "H" in str(schedule).replace("HOURLY", "") else ""
     named = times.calendar_names(schedule)
     times.read_trigger(schedule, anchor=anchor, name=hashed, calendars=calendars)
@@ -58,28 +62,49 @@ def runs_left(schedule: Schedule | None, timing: Timing) -> int | None:
     return max(limit - made, 0)
 
 
-def write_schedule(schedule: Schedule, *, now: datetime) -> Steps[None]:
-    """Write a schedule whose trigger is new: it first fires strictly after now."""
+def write_schedule(schedule: Schedule, *, old: Schedule | None = None, now: datetime) -> Steps[None]:
+    """Write a schedule whose trigger is new: it first fires strictly after now; a followed one after its horizon."""
+    if codec.read_followed(schedule.timing) is not None:
+        yield from _follow(schedule, old, now=now)
+        return
     after = max(now, schedule.last_due_at) if schedule.last_due_at else now
     next_at = None if schedule.runs_left == 0 else times.next_after(codec.read_trigger(schedule.timing), after)
-    state, reason = (schedule.state, None) if next_at else ("finished", _ended(schedule))
+    if next_at is None:
+        schedule = replace(schedule, state="finished", reason=_ended(schedule))
+    yield from _write(replace(schedule, next_at=next_at, since=after))
+
+
+def _follow(schedule: Schedule, old: Schedule | None, *, now: datetime) -> Steps[None]:
+    """Write a schedule that is followed: from the horizon that it has, else from now. Its next time is asked for."""
+    was = codec.read_followed(old.timing) if old is not None else None
+    if old is None or was is None:
+        yield from _write(replace(schedule, since=now))
+        yield from followed.begin(schedule.task_id, horizon=now, is_active=schedule.state == "active", now=now)
+        return
+    following = codec.read_followed(schedule.timing)
+    stands = following is not None and following.next == was.next
+    yield from _write(replace(schedule, since=old.decided_to, next_at=old.next_at if stands else None))
+    yield from followed.go_on(schedule, reach=None, now=now)
+
+
+def _write(schedule: Schedule) -> Steps[None]:
     yield ask(
         "write_schedule",
         task_id=schedule.task_id,
         task_uuid=schedule.task_uuid,
         task_version=schedule.task_version,
         version=schedule.version,
-        state=state,
-        reason=reason,
-        next_at=next_at,
+        state=schedule.state,
+        reason=schedule.reason,
+        next_at=schedule.next_at,
         last_due_at=schedule.last_due_at,
         timing=schedule.timing,
-        since=after,
+        since=schedule.since,
         runs_left=schedule.runs_left,
         zone_data=edition(),
     )
-    if next_at is not None:
-        yield Wake("clock", next_at)
+    if schedule.next_at is not None:
+        yield Wake("clock", schedule.next_at)
 
 
 def lock(task_id: TaskId) -> Steps[Schedule | None]:
@@ -98,7 +123,10 @@ def decide_due(task_id: TaskId, *, now: datetime) -> Steps[Schedule | None]:
 
 
 def leave_behind(schedule: Schedule | None, *, now: datetime) -> Steps[None]:
-    """Note the due times that a schedule which is paused or stopped takes with it."""
+    """Note the due times that a schedule which is paused or stopped takes with it. A followed one is no longer."""
+    if schedule is not None and rule.is_followed(codec.read_timing(schedule.timing).schedule):
+        yield from _leave_followed(schedule, now=now)
+        return
     if schedule is None or schedule.next_at is None or schedule.next_at > now:
         return
     if schedule.state == "paused":
@@ -110,8 +138,23 @@ def leave_behind(schedule: Schedule | None, *, now: datetime) -> Steps[None]:
         yield from note_in_ledger(schedule, [entry], now=now)
 
 
-def resume_schedule(schedule: Schedule, *, reason: str, now: datetime) -> Steps[None]:
-    """Let a paused schedule go on after `now`; the times up to then go into the ledger, and do not run."""
+def _leave_followed(schedule: Schedule, *, now: datetime) -> Steps[None]:
+    if schedule.state in ("paused", "stopped"):
+        reason = f"{'paused' if schedule.state == 'paused' else 'the schedule was stopped'}: {schedule.reason}"
+        verdict: firing.Verdict = "skipped" if schedule.state == "paused" else "stopped"
+        entry = rule.passed(schedule, since=schedule.decided_to or now, now=now, verdict=verdict, reason=reason)
+        yield from note_in_ledger(schedule, [entry], now=now)
+    yield from followed.end(schedule.task_id)
+
+
+def resume_schedule(schedule: Schedule, *, since: datetime, reason: str, now: datetime) -> Steps[None]:
+    """Let a schedule that is paused `since` go on after `now`; the times up to then go into the ledger, and do not run.
+
+    Of a followed one the horizon moves to `now`.
+    """
+    if codec.read_followed(schedule.timing) is not None:
+        yield from _resume_followed(schedule, since=since, reason=reason, now=now)
+        return
     next_at, entries = passed(schedule, reason=reason, now=now)
     state, why = ("active", None) if next_at else ("finished", _ended(schedule))
     yield ask(
@@ -127,6 +170,22 @@ def resume_schedule(schedule: Schedule, *, reason: str, now: datetime) -> Steps[
     yield from note_in_ledger(schedule, entries, now=now)
     if next_at is not None:
         yield Wake("clock", next_at)
+
+
+def _resume_followed(schedule: Schedule, *, since: datetime, reason: str, now: datetime) -> Steps[None]:
+    entry = rule.passed(schedule, since=since, now=now, verdict="skipped", reason=f"paused: {reason}")
+    yield ask(
+        "resume_schedule",
+        task_id=schedule.task_id,
+        state="active",
+        reason=None,
+        next_at=None,
+        last_due_at=schedule.last_due_at,
+        since=now,
+        zone_data=edition(),
+    )
+    yield from note_in_ledger(schedule, [entry], now=now)
+    yield from followed.go_on(replace(schedule, state="active"), reach=now, now=now)
 
 
 def passed(schedule: Schedule, *, reason: str, now: datetime) -> tuple[datetime | None, list[LedgerEntry]]:
@@ -250,6 +309,9 @@ def reckon_again(schedules: Sequence[Schedule], *, now: datetime) -> Steps[list[
     found: dict[TaskId, Moved] = {}
     for schedule in schedules:
         try:
+            if codec.read_followed(schedule.timing) is not None:
+                fresh.append((schedule.task_id, schedule.version, schedule.next_at))  # its times are no zone's
+                continue
             trigger = codec.read_trigger(schedule.timing)
             next_at = times.next_after(trigger, schedule.decided_to or codec.read_timing(schedule.timing).anchor)
         except (ValueError, OverflowError, LookupError, OSError):

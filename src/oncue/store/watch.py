@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from oncue.store import codec
+from oncue.store import codec, followed
 from oncue.store.base import Steps, ask
 from oncue.zonedata import edition
 
@@ -51,6 +51,7 @@ class Figures:
     oldest_schedule: datetime | None
     oldest_run: datetime | None
     stopped: tuple[tuple[str, str], ...]
+    runs_held: int = 0
 
 
 def beat(instance: str, name: str, *, host: str, pid: int, started_at: datetime, now: datetime) -> Steps[None]:
@@ -109,6 +110,7 @@ def figures(*, now: datetime) -> Steps[Figures]:
         oldest_schedule=codec.as_time(oldest_schedule[0]["next_at"]) if oldest_schedule else None,
         oldest_run=codec.as_time(oldest_run[0]["ready_at"]) if oldest_run else None,
         stopped=tuple((row["name"], row["reason"] or "") for row in stopped),
+        runs_held=open_runs.get("held", 0),
     )
 
 
@@ -129,6 +131,7 @@ def ledger(task_id: int, *, first: datetime, last: datetime, limit: int) -> Step
             "verdict": row["verdict"],
             "reason": row["reason"],
             "task_version": row["task_version"],
+            "created_at": codec.known_time(row["created_at"]),
         }
         for row in rows
     ]
@@ -161,7 +164,8 @@ def sweep(*, ended_before: datetime, events_before: datetime, silent_before: dat
         ("delete_ledger", ended_before),
         ("delete_audit", ended_before),
         ("delete_events", events_before),
+        ("delete_backfills", ended_before),
         ("delete_components", silent_before),
     ):
         gone += len((yield ask(name, before=before, limit=limit)))
-    return gone
+    return gone + (yield from followed.sweep(limit=limit))
