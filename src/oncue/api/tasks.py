@@ -128,4 +128,6 @@ async def next_of(oncue: Oncue, name: str, *, after: datetime | None, count: int
     if schedule is None:
         return []
     start = after or await oncue.now()
+    if codec.read_followed(schedule.timing) is not None:
+        return [schedule.next_at] if schedule.next_at is not None and schedule.next_at > start else []
     return times.times_between(codec.read_trigger(schedule.timing), start, FOREVER, count)

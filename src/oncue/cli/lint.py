@@ -13,10 +13,11 @@ from oncue import wall
 from oncue.api.shapes import Shape
 from oncue.cli.ahead import ask_store
 from oncue.cli.output import AsJson, print_json, say
+from oncue.cli.session import fail
 from oncue.cli.simulate import read_slow
 from oncue.cli.when import moment_option
 from oncue.definition import Calendar
-from oncue.errors import TaskFileError
+from oncue.errors import OncueError, TaskFileError
 from oncue.rules import lint, lint_together
 from oncue.rules.place import line_of
 from oncue.taskfile import TaskFile, place_name, read_task_file
@@ -62,7 +63,10 @@ def lint_(
     known = ask_store(definitions)
     takes = dict(known.took) | dict(read_slow(text, definitions) for text in slow or ())
     calendars = dict(known.calendars) | {one.name: one for each in read.values() for one in each.calendars}
-    found += _findings(read, takes, calendars, now=now)
+    try:
+        found += _findings(read, takes, calendars, now=now)
+    except OncueError as error:  # a calendar that is not sound: no task is to blame
+        fail(error)
     shape = _shape([one for one in found if one.code not in (ignore or ())])
     print_json(shape) if as_json else say("\n".join(_lines(shape)))
     raise typer.Exit(int(bool(shape.counts["error"] or (strict and shape.counts["warning"]))))

@@ -16,6 +16,7 @@ import typer
 from oncue import wall
 from oncue.api import shapes
 from oncue.app import Oncue
+from oncue.cli.ahead import is_timed, read_trigger
 from oncue.cli.next import plan_of, rows_of
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, show, show_time
 from oncue.cli.session import opened, run
@@ -248,10 +249,7 @@ def _without_times(definitions: Sequence[Definition], calendars: Mapping[str, Ca
     return [
         f'task "{definition.name}": its schedule has no time after now, so it will never fire.'
         for definition in definitions
-        if definition.schedule is not None
-        and set(times.calendar_names(definition.schedule)) <= set(calendars)
-        and times.next_after(
-            times.read_trigger(definition.schedule, anchor=now, name=definition.name, calendars=calendars), now
-        )
-        is None
+        if is_timed(definition)
+        and set(times.calendar_names(definition.schedule or {})) <= set(calendars)
+        and times.next_after(read_trigger(definition, calendars, anchor=now), now) is None
     ]
