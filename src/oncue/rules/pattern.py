@@ -143,9 +143,7 @@ class Pattern:
             if rest := self.minutes >> minute + 1:
                 return wall.replace(minute=minute + 1 + lowest(rest), second=lowest(self.seconds))
         if rest := self.hours >> hour + 1:
-            return wall.replace(
-                hour=hour + 1 + lowest(rest), minute=lowest(self.minutes), second=lowest(self.seconds)
-            )
+            return wall.replace(hour=hour + 1 + lowest(rest), minute=lowest(self.minutes), second=lowest(self.seconds))
         return None
 
     def _last_in_day(self, wall: datetime) -> datetime | None:

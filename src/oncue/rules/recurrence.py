@@ -78,7 +78,9 @@ class Steps:
             return 0 if months % self.interval else EVERY_DAY
         first = date(year, month, 1).toordinal()
         if self.freq == "DAILY":
-            return sum(1 << day for day in range((self.start.toordinal() - first) % self.interval + 1, 32, self.interval))
+            return sum(
+                1 << day for day in range((self.start.toordinal() - first) % self.interval + 1, 32, self.interval)
+            )
         begin = self.start.toordinal() - (self.start.weekday() - self.week_start) % 7
         week = (first - begin) // 7
         week += -week % self.interval
@@ -213,7 +215,9 @@ class Recurrence:
 
     def _picked(self, begin: date) -> list[datetime]:
         """Return what BYSETPOS picks from a period, in order."""
-        hours, minutes, seconds = (bits_of(part) for part in (self.pattern.hours, self.pattern.minutes, self.pattern.seconds))
+        hours, minutes, seconds = (
+            bits_of(part) for part in (self.pattern.hours, self.pattern.minutes, self.pattern.seconds)
+        )
         days, daily = self._days_of(begin), len(hours) * len(minutes) * len(seconds)
         many = len(days) * daily
         found = []

@@ -92,7 +92,9 @@ def _dated(
     text: str, zone: ZoneInfo, parts: Parts, start: datetime, anchored: datetime | None, placing: Placing
 ) -> Rrule:
     """Return a rule of days or longer. With an offset its start is that instant, even the second of two."""
-    named = Recurrence(_pattern_of(parts, start), start, parts.freq, parts.week_start, parts.numbers.get("BYSETPOS", ()))
+    named = Recurrence(
+        _pattern_of(parts, start), start, parts.freq, parts.week_start, parts.numbers.get("BYSETPOS", ())
+    )
     first = anchored or first_shown(start, zone)
     rule = Rrule(text, zone, start, first, parts.freq, parts.interval, named, placing)
     if anchored is not None and anchored not in place_wall(start, zone, placing) and named.first_from(start) == start:

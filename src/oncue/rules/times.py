@@ -79,8 +79,7 @@ def next_after(trigger: Trigger, after: datetime) -> datetime | None:
     try:
         match trigger:
             case Cron(_, zone, pattern):
-                found = zones.first_placed(pattern, zone, after.replace(tzinfo=None), trigger.placing)
-                return found and found.replace(tzinfo=UTC)
+                return zones.first_placed(pattern, zone, after, trigger.placing)
             case Every():
                 return steps.next_step(trigger, after)
             case Rrule():
@@ -97,8 +96,7 @@ def previous_before(trigger: Trigger, before: datetime) -> datetime | None:
     try:
         match trigger:
             case Cron(_, zone, pattern):
-                found = zones.last_placed(pattern, zone, before.replace(tzinfo=None), trigger.placing)
-                return found and found.replace(tzinfo=UTC)
+                return zones.last_placed(pattern, zone, before, trigger.placing)
             case Every():
                 return steps.last_step(trigger, before)
             case Rrule():
@@ -125,8 +123,7 @@ def count_between(trigger: Trigger, after: datetime, until: datetime) -> tuple[i
     last = previous_before(trigger, min(until, LAST) + TICK) or first
     count = None
     if isinstance(trigger, Cron):
-        lower, upper = (moment.astimezone(UTC).replace(tzinfo=None) for moment in (after, last))
-        count = zones.count_placed(trigger.pattern, trigger.zone, lower, upper, trigger.placing)
+        count = zones.count_placed(trigger.pattern, trigger.zone, after.astimezone(UTC), last, trigger.placing)
     if isinstance(trigger, Every):
         count = steps.count_steps(trigger, after, until)
     if isinstance(trigger, Rrule):
