@@ -15,7 +15,7 @@ from oncue.definition import (
     SqlResolver,
     Subscription,
 )
-from oncue.taskfile import plan
+from oncue.plan import plan
 
 TRIAL = Definition(
     name="trial-ending",

@@ -94,11 +94,11 @@ def test_a_file_is_read_in_its_order(tmp_path: Path) -> None:
     path = tmp_path / "tasks.toml"
     path.write_text(FULL, encoding="utf-8")
 
-    assert read_task_file(path, now=NOW) == [TRIAL, HOOK]
+    assert read_task_file(path, now=NOW).definitions == [TRIAL, HOOK]
 
 
 def test_an_empty_file_has_no_tasks() -> None:
-    assert read_tasks("") == []
+    assert read_tasks("").definitions == []
 
 
 @pytest.mark.parametrize(
@@ -112,19 +112,19 @@ def test_an_empty_file_has_no_tasks() -> None:
     ],
 )
 def test_who_is_resolved_follows_from_the_triggers_unless_said(text: str, resolver: object) -> None:
-    [task] = read_tasks("[task.a]\n" + T + text)
+    [task] = read_tasks("[task.a]\n" + T + text).definitions
 
     assert task.resolve == resolver
 
 
 def test_a_time_of_toml_is_kept_as_text() -> None:
-    [task] = read_tasks("[task.a]\n" + T + "schedule = { at = 2027-01-01T09:00:00Z }\n")
+    [task] = read_tasks("[task.a]\n" + T + "schedule = { at = 2027-01-01T09:00:00Z }\n").definitions
 
     assert task.schedule == {"at": "2027-01-01T09:00:00+00:00"}
 
 
 REFUSED = [
-    ("[tasks.a]\n" + T, '1: tasks: there is no such key. Did you mean "task"? Known: task.'),
+    ("[tasks.a]\n" + T, '1: tasks: there is no such key. Did you mean "task"? Known: calendar, task.'),
     ("task = 5", "1: task: this is not a table. Write {"),
     ("[task]\na = 5", "2: [task.a]: this is not a table. Write {"),
     ("[task.a]\n" + T, '1: [task.a]: it has no trigger. Write schedule = { cron = "0 9 * * *" }, or'),
@@ -280,7 +280,7 @@ def test_one_name_is_given_up_to_one_task_only() -> None:
 
 
 def test_a_schedule_that_can_never_fire_passes_where_nobody_says_what_time_it_is() -> None:
-    assert read_tasks("[task.a]\n" + T + 'schedule = { cron = "0 0 30 2 *" }')
+    assert read_tasks("[task.a]\n" + T + 'schedule = { cron = "0 0 30 2 *" }').definitions
 
 
 def test_a_task_as_json_is_refused_with_its_places() -> None:
@@ -402,7 +402,9 @@ def test_the_examples_of_the_page_are_read() -> None:
     page = (Path(__file__).parent.parent / "docs" / "task-files.md").read_text(encoding="utf-8")
 
     tasks = [
-        task for text in re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S) for task in read_tasks(text, now=NOW)
+        task
+        for text in re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
+        for task in read_tasks(text, now=NOW).definitions
     ]
 
     assert [task.name for task in tasks] == ["trial-ending", "order-paid"]

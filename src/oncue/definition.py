@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
 Overlap = Literal["allow", "skip", "queue", "replace"]
@@ -13,11 +13,14 @@ CatchUp = Literal["none", "latest", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Starts a task when an event of type `event` comes in whose attributes fit `match` (an event pattern)."""
+    """What an event of type `event` does whose attributes fit `match` (an event pattern).
+
+    `fire` starts the task; `touch` has the next time of its followed schedule read again.
+    """
 
     event: str
     match: dict[str, Any] = field(default_factory=dict)
-    do: Literal["fire"] = "fire"
+    do: Literal["fire", "touch"] = "fire"
     all: bool = False
 
 
@@ -68,11 +71,16 @@ Target = BrokerTarget | HttpTarget
 
 @dataclass(frozen=True, slots=True)
 class Misfire:
-    """What becomes of due times that were not fired within `grace`; none older than `max_age` is caught up."""
+    """What becomes of due times that were not fired within `grace`; none older than `max_age` is caught up.
+
+    With `all`, at most the latest `max` of them. With `hold`, what is caught up waits for a person.
+    """
 
     grace: timedelta = timedelta(minutes=1)
     catch_up: CatchUp = "latest"
     max_age: timedelta = timedelta(days=1)
+    max: int | None = None
+    hold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +108,27 @@ class Definition:
     expires: timedelta | None = None
     retry: Retry = Retry()
     renamed_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """A named set of days: those on `weekdays` ("mon", …) and `dates` (each with a name, or ""), less `without`.
+
+    `known_until` is the last day that it was filled to, None for one that has no end; `source` says where it came from.
+    """
+
+    name: str
+    weekdays: tuple[str, ...] = ()
+    dates: Mapping[date, str] = field(default_factory=dict)
+    without: tuple[date, ...] = ()
+    known_until: date | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One named due time that is skipped, or (with `moved_to`) runs at another moment instead."""
+
+    due_at: datetime
+    moved_to: datetime | None = None
+    reason: str = ""

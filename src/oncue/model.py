@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NewType
 from uuid import UUID
 
-from oncue.definition import Definition, Misfire, Overlap
+from oncue.definition import Calendar, Definition, Misfire, Overlap, Override
 
 TaskId = NewType("TaskId", int)
 RunId = NewType("RunId", int)
@@ -30,12 +30,14 @@ RunState = Literal[
 DeliveryState = Literal["waiting", "sending", "delivered", "dead", "expired", "cancelled", "unqualified"]
 DeadLetterState = Literal["open", "requeuing", "recovered", "discarded", "quarantined"]
 RequeueState = Literal["canary", "running", "paused", "done", "stopped", "cancelled"]
-Verdict = Literal["coalesced", "missed", "paused", "finished", "stopped", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A definition that was applied. `uuid` is new each time it is created; `version` rises with each change."""
+    """A definition that was applied. `uuid` is new each time it is created; `version` rises with each change.
+
+    `resume_at` is when a pause ends by itself.
+    """
 
     id: TaskId
     uuid: UUID
@@ -45,6 +47,7 @@ class Task:
     created_at: datetime
     changed_at: datetime
     definition: Definition
+    resume_at: datetime | None = None
 
     @property
     def name(self) -> str:
@@ -56,6 +59,8 @@ class Timing:
     """What the clock needs of a definition: kept as text beside the schedule, read once per distinct text.
 
     `name` is what `H` in a cron text is hashed from: like the anchor, it stays as it was when the trigger was written.
+    `calendars` are those that the schedule refers to, as they were when it was last reckoned; `overrides` are due times
+    that a person skipped or moved.
     """
 
     schedule: Json
@@ -63,11 +68,17 @@ class Timing:
     misfire: Misfire
     overlap: Overlap
     name: str = ""
+    calendars: tuple[Calendar, ...] = ()
+    overrides: tuple[Override, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The one row that says when a task is next due. `version` rises with each move: the token of every claim."""
+    """The one row that says when a task is next due. `version` rises with each move: the token of every claim.
+
+    Times up to `since` were decided before the trigger stood as it does. `runs_left` counts down from `max_runs`.
+    `zone_data` is the edition of the zone data that `next_at` was reckoned with.
+    """
 
     task_id: TaskId
     task_uuid: UUID
@@ -78,39 +89,14 @@ class Schedule:
     timing: str
     state: ScheduleState = "active"
     reason: str | None = None
+    since: datetime | None = None
+    runs_left: int | None = None
+    zone_data: str | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """A due time that a firing turns into a run."""
-
-    due_at: datetime
-    previous_due_at: datetime | None = None
-    caught_up: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerEntry:
-    """Due times that made no run, under one verdict: `count` of them from `first_due_at` to `last_due_at`."""
-
-    first_due_at: datetime
-    last_due_at: datetime
-    count: int
-    verdict: Verdict
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Firing:
-    """What the clock decided about one schedule: its runs, what made no run, and where the schedule stands next."""
-
-    schedule: Schedule
-    runs: tuple[PlannedRun, ...]
-    ledger: tuple[LedgerEntry, ...]
-    next_at: datetime | None
-    last_due_at: datetime | None
-    state: ScheduleState
-    reason: str | None = None
+    @property
+    def decided_to(self) -> datetime | None:
+        """The moment up to which all due times are decided: a schedule never fires at or before it."""
+        return max((moment for moment in (self.last_due_at, self.since) if moment), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +119,8 @@ class Event:
 class Run:
     """One firing of a task. `due_at` never changes; `ready_at` is what it is claimed by; `fence` guards its claim.
 
-    `overlap` is None for a run that takes no slot. `asked_at` is when it was recorded. `stop_reason` asks the
+    `overlap` is None for a run that takes no slot. `asked_at` is when it was recorded; `starts_at` its moment after
+    jitter, None without; its messages are spread up to `spread_until`. `stop_reason` asks the
     dispatcher that holds it to end it at its next page.
     """
 
@@ -164,10 +151,12 @@ class Run:
     dead: int = 0
     dropped: int = 0
     open: int = 0
+    starts_at: datetime | None = None
+    spread_until: datetime | None = None
 
     @property
     def kind(self) -> str:
-        """The first word of the cause: schedule, event, manual, requeue (later also cues and backfill)."""
+        """The first word of the cause: schedule, event, manual, backfill, requeue (later also cues)."""
         return self.cause.partition(":")[0]
 
 
@@ -184,11 +173,13 @@ class Page:
     """Entities that were resolved together; `cursor` is where the next page starts, None after the last.
 
     `rejected` are rows that cannot become messages, by key and reason: they are dead letters, and stop nobody else.
+    `dues` are the due times of all of them in a followed schedule's window; None for one that cannot be read.
     """
 
     entities: tuple[Entity, ...]
     cursor: str | None
     rejected: tuple[tuple[Key, str], ...] = ()
+    dues: Mapping[Key, datetime | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

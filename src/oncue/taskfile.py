@@ -1,23 +1,24 @@
-"""Task files: TOML to definitions, with every mistake at its line; and `plan`, what applying them will change."""
+"""Task files: TOML to definitions and calendars, with every mistake at its line."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 from oncue.config import Config
 from oncue.definition import (
     BrokerTarget,
+    Calendar,
     Definition,
     EventResolver,
     HttpTarget,
+    Misfire,
     NoResolver,
     Resolver,
     Retry,
@@ -27,22 +28,36 @@ from oncue.definition import (
 )
 from oncue.errors import TaskFileError, TriggerError
 from oncue.model import Json
-from oncue.rules import address, matching, shape, times
+from oncue.rules import address, matching, pacing, shape, times
+from oncue.rules.calendar_text import read_calendar
+from oncue.rules.days import WEEKDAYS
 from oncue.rules.durations import write_duration
+from oncue.rules.followed import SqlNext, is_followed, read_followed
 from oncue.rules.place import Place, line_of, read_toml
 from oncue.rules.shape import Mistake, Rules, Wrong
 
 ENVELOPES: Final = ("json", "celery")
+T = TypeVar("T")
+KEYS: Final = ("calendar", "task")
+NO_CALENDARS: Final[Mapping[str, Calendar]] = {}
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 ANCHOR: Final = datetime(2000, 1, 1, tzinfo=UTC)  # only to read by: a task's own anchor is when it is created
-LATER_WORDS: Final = ("cue", "cancel", "touch")
+LATER_WORDS: Final = ("cue", "cancel")
 TRIGGERS: Final = 'Write schedule = { cron = "0 9 * * *" }, or [[task.NAME.on]] with an event.'
 RESOLVERS: Final = 'Write { sql = "select …", source = "app" } or { event = true }.'
 TARGETS: Final = 'Write { broker = "main", queue = "…" } or { http = "https://…" }.'
 
 
-def read_task_file(path: Path, *, now: datetime | None = None) -> list[Definition]:
-    """Return the tasks of a file, in its order. Raises TaskFileError with all mistakes of the file.
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """What a task file says: its tasks and its calendars, in its order."""
+
+    definitions: list[Definition]
+    calendars: list[Calendar]
+
+
+def read_task_file(path: Path, *, now: datetime | None = None) -> TaskFile:
+    """Return what a file says. Raises TaskFileError with all mistakes of the file.
 
     With `now`, schedules that have no time left to come by their rule are refused too.
     """
@@ -55,36 +70,64 @@ def read_task_file(path: Path, *, now: datetime | None = None) -> list[Definitio
     return read_tasks(text, origin=str(path), now=now)
 
 
-def read_tasks(text: str, *, origin: str = "tasks.toml", now: datetime | None = None) -> list[Definition]:
-    """Return the tasks of a TOML text. Raises TaskFileError with all mistakes of the text, a line each."""
+def read_tasks(text: str, *, origin: str = "tasks.toml", now: datetime | None = None) -> TaskFile:
+    """Return the tasks of a TOML text. Raises TaskFileError with all mistakes of the text, a line each.
+
+    Calendars that the text does not define are taken for days of all kinds: the store knows them, and `apply` asks it.
+    """
+    calendars: dict[str, Calendar] = {}
 
     def reading(key: str, value: Any) -> list[Definition]:
+        if key == "calendar":
+            calendars.update(shape.each(shape.table(value).items(), read_calendar))
+            return []
         if key != "task":
-            raise ValueError(f"there is no such key.{shape.near(key, ['task'])}")
-        return list(shape.each(shape.table(value).items(), lambda name, task: _read_task(name, task, now=now)).values())
+            raise ValueError(f"there is no such key.{shape.near(key, KEYS)}")
+        each_task = partial(_read_task, calendars=calendars, now=now)
+        return list(shape.each(shape.table(value).items(), each_task).values())
 
     try:
         table = read_toml(text, origin)
     except ValueError as error:
         raise TaskFileError(str(error)) from None
     try:
-        definitions = shape.each(table.items(), reading).get("task", [])
+        definitions = shape.each(sorted(table.items()), reading).get("task", [])  # calendars first
         _check_renames(definitions)
     except Wrong as wrong:
         raise TaskFileError("\n".join(_tell(wrong, origin=origin, text=text))) from None
-    return definitions
+    return TaskFile(definitions, list(calendars.values()))
 
 
-def definition_from_json(name: str, mapping: Mapping[str, Any], *, now: datetime | None = None) -> Definition:
+def definition_from_json(
+    name: str,
+    mapping: Mapping[str, Any],
+    *,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
+    now: datetime | None = None,
+) -> Definition:
     """Return a task from the keys of the task file. Raises TaskFileError with all mistakes, a line each."""
     table = {key: value for key, value in mapping.items() if (key, value) != ("name", name)}
     try:
-        return _read_task(name, table, now=now)
+        return _read_task(name, table, calendars=calendars, now=now)
     except RecursionError:
         raise TaskFileError(f"{place_name(('task', name))}: it is nested too deeply. Write it flatter.") from None
     except Wrong as wrong:
-        whole = Wrong(*(Mistake(("task", name, *one.place), one.text) for one in wrong.mistakes))
-        raise TaskFileError("\n".join(f"{place_name(one.place)}: {one.text}" for one in whole.mistakes)) from None
+        raise _told_at(wrong, "task", name) from None
+
+
+def calendar_from_json(name: str, mapping: Mapping[str, Any]) -> Calendar:
+    """Return a calendar from the keys of the task file. Raises TaskFileError with all mistakes, a line each."""
+    try:
+        return read_calendar(name, mapping)
+    except Wrong as wrong:
+        raise _told_at(wrong, "calendar", name) from None
+    except ValueError as error:
+        raise TaskFileError(f"{place_name(('calendar', name))}: {error}") from None
+
+
+def _told_at(wrong: Wrong, kind: str, name: str) -> TaskFileError:
+    places = [(place_name((kind, name, *one.place)), one.text) for one in wrong.mistakes]
+    return TaskFileError("\n".join(f"{place}: {text}" for place, text in places))
 
 
 def definition_to_json(definition: Definition) -> Json:
@@ -104,6 +147,9 @@ def check_references(
     for task in definitions:
         if isinstance(task.resolve, SqlResolver) and task.resolve.source not in config.source:
             sentences.append(_unknown(task, "source", name=task.resolve.source, known=config.source))
+        following = read_followed(task.schedule).next if task.schedule and is_followed(task.schedule) else None
+        if isinstance(following, SqlNext) and following.source not in config.source:
+            sentences.append(_unknown(task, "source", name=following.source, known=config.source))
         if not isinstance(task.target, BrokerTarget):
             continue
         if task.target.broker not in config.broker:
@@ -117,70 +163,12 @@ def check_references(
         raise TaskFileError("\n".join(sentences))
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """What applying will do to one task; `details` are its changed fields, old → new, in the words of the task file."""
-
-    name: str
-    verdict: Literal["created", "changed", "unchanged", "renamed", "removed"]
-    details: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What applying will change. `left` are tasks that no definition names, and that stay."""
-
-    tasks: tuple[Planned, ...]
-    left: tuple[str, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        return all(one.verdict == "unchanged" for one in self.tasks)
-
-    def named(self, verdict: str) -> tuple[Planned, ...]:
-        return tuple(one for one in self.tasks if one.verdict == verdict)
-
-    def lines(self) -> list[str]:
-        """Return the plan as a person reads it: what changes, then the counts."""
-        found: list[str] = []
-        for one in self.tasks:
-            if one.verdict != "unchanged":
-                found.append(f"{SIGNS[one.verdict]} {one.name}: {one.verdict}")
-                found += [f"    {detail}" for detail in one.details]
-        counts: Counter[str] = Counter(one.verdict for one in self.tasks)
-        found.append(", ".join(f"{counts[verdict]} {verdict}" for verdict in SIGNS if counts[verdict]) or "No tasks.")
-        if self.left:
-            found.append(f"Not in the file, and left as they are: {', '.join(self.left)}. --prune removes them.")
-        return found
-
-
-SIGNS: Final = {"created": "+", "changed": "~", "renamed": ">", "removed": "-", "unchanged": " "}
-
-
-def plan(old: Mapping[str, Definition], new: Sequence[Definition], *, prune: bool = False) -> Plan:
-    """Return what applying the new definitions over the old ones will change."""
-    rest = dict(old)
-    planned: list[Planned] = []
-    for definition in new:
-        before = rest.pop(definition.name, None) or rest.pop(definition.renamed_from or "", None)
-        if before is None:
-            planned.append(Planned(definition.name, "created"))
-            continue
-        details = tuple(_differences(before, definition))
-        if before.name != definition.name:
-            planned.append(Planned(definition.name, "renamed", (f"name: {before.name} → {definition.name}", *details)))
-        else:
-            planned.append(Planned(definition.name, "changed" if details else "unchanged", details))
-    removed = [Planned(name, "removed") for name in rest] if prune else []
-    return Plan((*planned, *removed), () if prune else tuple(rest))
-
-
 def place_name(place: Place) -> str:
     """Return a place as messages show it: `[task.trial-ending] misfire.catch_up`."""
-    if len(place) < 2 or place[0] != "task":
+    if len(place) < 2 or place[0] not in KEYS:
         return ".".join(map(str, place))
     inner = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place[2:])
-    return f"[task.{place[1]}] {inner.removeprefix('.')}".rstrip()
+    return f"[{place[0]}.{place[1]}] {inner.removeprefix('.')}".rstrip()
 
 
 def _tell(wrong: Wrong, *, origin: str, text: str) -> list[str]:
@@ -188,14 +176,17 @@ def _tell(wrong: Wrong, *, origin: str, text: str) -> list[str]:
     return [f"{origin}:{line}: {place_name(one.place)}: {one.text}" for line, one in lines]
 
 
-def _read_task(name: str, value: Any, *, now: datetime | None) -> Definition:
+def _read_task(
+    name: str, value: Any, *, calendars: Mapping[str, Calendar] = NO_CALENDARS, now: datetime | None
+) -> Definition:
     mistakes: list[Mistake] = []
     if not NAME.fullmatch(name):
         mistakes.append(Mistake((), f"{shape.shown(name)} is not a task's name. {NAMES}"))
     if isinstance(value, Mapping) and not ("schedule" in value or value.get("on")):
         mistakes.append(Mistake((), f"it has no trigger. {TRIGGERS}"))
 
-    readers = {**RULES.readers, (Definition, "schedule"): lambda spec: _read_schedule(spec, name, now=now)}
+    reading = partial(_read_schedule, name=name, calendars=calendars, now=now)
+    readers = {**RULES.readers, (Definition, "schedule"): cast("Callable[[Any], Any]", reading)}
     rules = replace(RULES, readers=readers, given={(Definition, "name"): name})
     try:
         definition: Definition = shape.read(Definition, value, rules=rules)
@@ -203,9 +194,21 @@ def _read_task(name: str, value: Any, *, now: datetime | None) -> Definition:
         raise Wrong(*mistakes, *wrong.mistakes) from None
     except ValueError as error:
         raise Wrong(*mistakes, Mistake((), str(error))) from None
-    if mistakes:
+    if mistakes := [*mistakes, *_touches_in_vain(definition)]:
         raise Wrong(*mistakes)
     return replace(definition, resolve=_implied(definition)) if value.get("resolve") is None else definition
+
+
+def _touches_in_vain(definition: Definition) -> Iterator[Mistake]:
+    """Yield what does not fit together of a schedule that is followed, its resolver, and the events that touch it."""
+    follows = is_followed(definition.schedule)
+    if follows and not isinstance(definition.resolve, SqlResolver):
+        yield Mistake(("resolve",), f"a followed schedule needs to know who is due when. {DUE}")
+    for place, one in enumerate(definition.on):
+        if one.do == "touch" and not follows:
+            yield Mistake(("on", place, "do"), "only a followed schedule is touched. Write schedule = { next = … }.")
+        if one.do == "touch" and one.all:
+            yield Mistake(("on", place, "all"), "a touch concerns nobody in particular. Leave it out.")
 
 
 def _implied(definition: Definition) -> Resolver:
@@ -213,11 +216,16 @@ def _implied(definition: Definition) -> Resolver:
     return EventResolver() if definition.on and definition.schedule is None else NoResolver()
 
 
-def _read_schedule(value: Any, name: str, *, now: datetime | None) -> Json:
+def _read_schedule(value: Any, *, name: str, calendars: Mapping[str, Calendar], now: datetime | None) -> Json:
     spec = cast("Json", shape.plain(shape.table(value)))
     try:
-        trigger = times.read_trigger(spec, anchor=ANCHOR, name=name)
-        if now is not None:
+        if is_followed(spec):
+            read_followed(spec)
+            return spec
+        pacing.read_pacing(spec)
+        known = {one: calendars.get(one, Calendar(one, WEEKDAYS)) for one in times.calendar_names(spec)}
+        trigger = times.read_trigger(spec, anchor=ANCHOR, name=name, calendars=known)
+        if now is not None and set(known) <= set(calendars):
             times.check(trigger, now)
     except TriggerError as error:
         field, _, text = str(error).partition(": ")
@@ -261,8 +269,8 @@ def _read_match(value: Any) -> Json:
 
 def _read_do(value: Any) -> str:
     if value in LATER_WORDS:
-        raise ValueError(f'"{value}" does not work yet. Today it is "fire", or left out.')
-    return cast("str", shape.read(Literal["fire"], value))
+        raise ValueError(f'"{value}" does not work yet. Today it is "fire", "touch", or left out.')
+    return cast("str", shape.read(Literal["fire", "touch"], value))
 
 
 def _read_text(value: Any) -> str:
@@ -277,6 +285,12 @@ def _read_name(value: Any) -> str:
     if not NAME.fullmatch(text):
         raise ValueError(f"{shape.shown(text)} is not a task's name. {NAMES}")
     return text
+
+
+def _check_misfire(misfire: Misfire) -> None:
+    if misfire.max is not None and misfire.catch_up != "all":
+        text = f'with catch_up = "{misfire.catch_up}" it says nothing. Write catch_up = "all", or leave it out.'
+        raise Wrong(Mistake(("max",), text))
 
 
 def _check_retry(retry: Retry) -> None:
@@ -309,45 +323,10 @@ def _unknown(task: Definition, kind: str, *, name: str, known: Iterable[str]) ->
     return f'task "{task.name}" has no {kind} "{name}". Known {kind}s: {listed}. Add [{kind}.{name}] to oncue.toml.'
 
 
-def _differences(old: Definition, new: Definition) -> Iterator[str]:
-    before, after = (dict(_flat(one, "")) for one in (old, new))
-    for path in dict.fromkeys([*before, *after]):
-        if before.get(path) != after.get(path):
-            yield f"{path}: {_brief(before.get(path, 'none'))} → {_brief(after.get(path, 'none'))}"
-
-
-def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield each field with its value as text, defaults too: `misfire.grace`, `"10m"`."""
-    parts: Iterable[tuple[str, Any]] = ()
-    if isinstance(value, Mapping):
-        parts = value.items()
-    elif isinstance(value, tuple):
-        parts = ((f"{place}", shape.write(item, rules=RULES)) for place, item in enumerate(value))
-        yield from ((f"{path}[{place}]", _text(item)) for place, item in parts)
-        return
-    elif type(value) in RULES.writers:
-        parts = shape.write(value, rules=RULES).items()
-    elif dataclasses.is_dataclass(value):
-        keys = RULES.keys(type(value)).items()
-        parts = ((name, getattr(value, one.name)) for name, one in keys if one.name != "renamed_from")
-    elif value is not None:
-        yield path, _text(shape.write(value, rules=RULES))
-    for name, item in parts:
-        yield from _flat(item, f"{path}.{name}".removeprefix("."))
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _brief(text: str) -> str:
-    return text if len(text) <= BRIEF else f"{text[:BRIEF]}… ({len(text):,} characters)"
-
-
-BRIEF: Final = 300  # characters of a value in a plan
 NAMES: Final = (
     "Write small letters, digits, dots, dashes and underscores, at most 100, beginning with a letter or digit."
 )
+DUE: Final = 'Write resolve = { sql = "select id as key, starts_at as due_at, … from …", source = "app" }.'
 CELERY: Final = (
     'the celery envelope needs the name of its worker\'s task. Write task = "module.function" in the target.'
 )
@@ -369,13 +348,14 @@ RULES: Final = Rules(
         (HttpTarget, "headers"): address.read_headers,
         (HttpTarget, "timeout"): shape.duration(MOMENT),
         (HttpTarget, "concurrency"): shape.whole(1, 1000),
+        (Misfire, "max"): shape.whole(1, 1000),
         (Retry, "attempts"): shape.whole(1, 100),
         (Retry, "first"): shape.duration(MOMENT),
         (Retry, "cap"): shape.duration(MOMENT),
     },
     writers={EventResolver: lambda _: {"event": True}, NoResolver: lambda _: {"event": False}},
     names={(HttpTarget, "url"): "http"},
-    checks={Retry: _check_retry, BrokerTarget: _check_broker_target},
+    checks={Misfire: _check_misfire, Retry: _check_retry, BrokerTarget: _check_broker_target},
     examples={
         (Definition, "target"): 'target = { broker = "main", queue = "…" } or { http = "https://…" }',
         (Subscription, "event"): 'event = "order.paid"',

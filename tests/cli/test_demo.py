@@ -14,7 +14,8 @@ import pytest
 from oncue.cli.demo import scoreboard, worker
 from oncue.cli.demo.children import Webhook
 from oncue.cli.demo.scoreboard import Evidence, Score
-from oncue.model import Event, LedgerEntry, Run, RunId, TaskId
+from oncue.model import Event, Run, RunId, TaskId
+from oncue.rules.firing import LedgerEntry
 from tests.processes import StartProcess
 
 LIMIT = timedelta(seconds=90)

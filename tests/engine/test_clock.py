@@ -105,7 +105,7 @@ async def test_what_a_pause_passes_over_is_in_the_ledger_and_does_not_run(stage:
     await stage.fire_next()
 
     assert [run.due_at for run in await stage.runs()] == [NOON + timedelta(minutes=6)]
-    assert await stage.ledger() == {"paused": 5}
+    assert await stage.ledger() == {"skipped": 5}
 
 
 async def test_a_schedule_that_cannot_be_followed_stops_and_its_neighbours_fire(stage: Stage) -> None:

@@ -123,7 +123,7 @@ async def test_an_event_for_a_paused_task_is_in_the_ledger(stage: Stage) -> None
     await stage.ingest.accept(event())
 
     assert await stage.runs() == []
-    assert await stage.ledger() == {"paused": 1}
+    assert await stage.ledger() == {"skipped": 1}
 
 
 async def test_a_task_that_was_applied_since_is_seen_by_the_next_look(stage: Stage) -> None:

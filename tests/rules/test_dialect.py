@@ -150,7 +150,7 @@ def test_a_wrong_text_is_refused_with_the_field_the_dialect_and_the_remedy(
         ({"cron": "0 9 * * *", "dialect": "quarz"}, 'no cron dialect "quarz". Did you mean "quartz"?'),
         ({"cron": "0 9 * * *", "dialect": "vixie"}, "Write one of unix, quartz, aws"),
         ({"cron": "0 9 * * *", "dialect": 3}, "is not text"),
-        ({"every": "5m", "dialect": "unix"}, "every has no dialect"),
+        ({"every": "5m", "dialect": "unix"}, "how a cron is spelled, and there is none"),
     ],
 )
 def test_a_wrong_dialect_is_refused(spec: dict[str, object], words: str) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from oncue.api import shapes
+from oncue.api import failure_shapes, shapes
 from oncue.api.cursor import Cursor, Limit, read_cursor
 from oncue.api.page import page_of
 from oncue.app import Oncue, RequeueVerb
@@ -50,13 +50,13 @@ def routes(oncue: Oncue) -> APIRouter:
 
 def _add_requeues(router: APIRouter, oncue: Oncue) -> None:
     @router.get("/requeues")
-    async def list_requeues(limit: Limit = 50) -> shapes.Page[shapes.RequeueShape]:
+    async def list_requeues(limit: Limit = 50) -> shapes.Page[failure_shapes.RequeueShape]:
         """List requeues, the latest first."""
         found = await oncue.store.read(failures.list_requeues, limit=limit)
-        return shapes.Page(items=[shapes.requeue_shape(one) for one in found])
+        return shapes.Page(items=[failure_shapes.requeue_shape(one) for one in found])
 
     @router.post("/requeues", status_code=202)
-    async def requeue(new: NewRequeue) -> shapes.RequeueShape:
+    async def requeue(new: NewRequeue) -> failure_shapes.RequeueShape:
         """Take open dead letters into a requeue. Each can be in one only, so asking twice answers 409."""
         made = await oncue.store.write(
             failures.requeue,
@@ -68,17 +68,17 @@ def _add_requeues(router: APIRouter, oncue: Oncue) -> None:
             actor="api",
             now=await oncue.now(),
         )
-        return shapes.requeue_shape(made)
+        return failure_shapes.requeue_shape(made)
 
     @router.get("/requeues/{id}")
-    async def show_requeue(id: UUID) -> shapes.RequeueShape:
+    async def show_requeue(id: UUID) -> failure_shapes.RequeueShape:
         """Show one requeue."""
-        return shapes.requeue_shape(await oncue.store.read(failures.read_requeue, id))
+        return failure_shapes.requeue_shape(await oncue.store.read(failures.read_requeue, id))
 
     @router.post("/requeues/{id}/{verb}")
-    async def move_requeue(id: UUID, verb: RequeueVerb) -> shapes.RequeueShape:
+    async def move_requeue(id: UUID, verb: RequeueVerb) -> failure_shapes.RequeueShape:
         """Pause, resume or cancel a requeue."""
-        return shapes.requeue_shape(await oncue.move_requeue(id, verb))
+        return failure_shapes.requeue_shape(await oncue.move_requeue(id, verb))
 
 
 def _add_dead_letters(router: APIRouter, oncue: Oncue) -> None:
@@ -88,20 +88,20 @@ def _add_dead_letters(router: APIRouter, oncue: Oncue) -> None:
         state: Annotated[DeadLetterState | None, Query()] = None,
         cursor: Cursor = None,
         limit: Limit = 50,
-    ) -> shapes.Page[shapes.DeadLetterShape]:
+    ) -> shapes.Page[failure_shapes.DeadLetterShape]:
         """List dead letters, the latest first."""
         before = read_cursor(cursor)
         found = await oncue.store.read(failures.latest, task=task, state=state, before=before, limit=limit + 1)
-        return page_of(found, shapes.dead_letter_shape, limit=limit)
+        return page_of(found, failure_shapes.dead_letter_shape, limit=limit)
 
     @router.get("/groups")
-    async def list_groups() -> shapes.Page[shapes.GroupShape]:
+    async def list_groups() -> shapes.Page[failure_shapes.GroupShape]:
         """Count open dead letters by task, queue and reason."""
         found = await oncue.store.read(failures.groups)
-        return shapes.Page(items=shapes.group_shapes(found))
+        return shapes.Page(items=failure_shapes.group_shapes(found))
 
     @router.post("/discard")
-    async def discard(discard: Discard) -> shapes.DiscardedShape:
+    async def discard(discard: Discard) -> failure_shapes.DiscardedShape:
         """Close open dead letters for good."""
         count = await oncue.store.write(
             failures.discard,
@@ -112,9 +112,9 @@ def _add_dead_letters(router: APIRouter, oncue: Oncue) -> None:
             actor="api",
             now=await oncue.now(),
         )
-        return shapes.DiscardedShape(discarded=count)
+        return failure_shapes.DiscardedShape(discarded=count)
 
     @router.get("/{id}")
-    async def show_dead_letter(id: UUID) -> shapes.DeadLetterDetailShape:
+    async def show_dead_letter(id: UUID) -> failure_shapes.DeadLetterDetailShape:
         """Show one dead letter with what it carried."""
-        return shapes.dead_letter_detail(await oncue.store.read(failures.read, id))
+        return failure_shapes.dead_letter_detail(await oncue.store.read(failures.read, id))

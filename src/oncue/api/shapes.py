@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from oncue.engine.handover import Preview
-from oncue.model import Attempt, DeadLetter, Delivery, Event, Json, Key, Requeue, Run, Schedule, Task
+from oncue.model import Attempt, Delivery, Event, Json, Key, Run, Schedule, Task
 from oncue.rules import binding, times
 from oncue.rules.health import Problem
 from oncue.store import codec
@@ -41,8 +41,16 @@ class Page(Shape, Generic[T]):
     next_cursor: str | None = None
 
 
+class OverrideShape(Shape):
+    """One due time that a person skipped, or moved."""
+
+    due_at: Time
+    moved_to: Time | None
+    reason: str
+
+
 class ScheduleShape(Shape):
-    """When a task is due. `words` says the trigger as a sentence."""
+    """When a task is due. `words` says the trigger as a sentence; `runs_left` counts down from its `max_runs`."""
 
     trigger: Json
     words: str
@@ -50,6 +58,8 @@ class ScheduleShape(Shape):
     reason: str | None
     next_at: Time | None
     last_due_at: Time | None
+    runs_left: int | None
+    overrides: list[OverrideShape]
 
 
 class TaskShape(Shape):
@@ -65,6 +75,7 @@ class TaskShape(Shape):
     definition: Json
     created_at: Time
     changed_at: Time
+    resume_at: Time | None
 
 
 class EventShape(Shape):
@@ -87,6 +98,7 @@ class RunShape(Shape):
     state: str
     reason: str | None
     due_at: Time
+    starts_at: Time | None
     asked_at: Time
     started_at: Time | None
     ended_at: Time | None
@@ -126,71 +138,6 @@ class RunDetailShape(RunShape):
     """A run with its deliveries, the first hundred."""
 
     deliveries: list[DeliveryShape]
-
-
-class DeadLetterShape(Shape):
-    """What failed for good."""
-
-    id: UUID
-    kind: str
-    state: str
-    reason: str
-    task: str | None
-    task_version: int | None
-    run: UUID | None
-    message_id: UUID | None
-    key: Key | None
-    requeues: int
-    attempts: list[AttemptShape]
-    broker: str | None
-    queue: str | None
-    origin: str | None
-    created_at: Time
-    ended_at: Time | None
-    ended_reason: str | None
-
-
-class DeadLetterDetailShape(DeadLetterShape):
-    """A dead letter with what it carried; a body that is no text is in base64."""
-
-    data: Any
-    content_type: str | None
-    headers: Json
-    properties: Json
-    body: str | None
-    body_base64: str | None
-
-
-class GroupShape(Shape):
-    """Open dead letters that failed for the same reason."""
-
-    task: str | None
-    queue: str | None
-    reason: str
-    count: int
-
-
-class RequeueShape(Shape):
-    """Dead letters that go back under control."""
-
-    id: UUID
-    state: str
-    reason: str | None
-    rate: float
-    ask: bool
-    total: int
-    sent: int
-    recovered: int
-    failed: int
-    actor: str
-    created_at: Time
-    ended_at: Time | None
-
-
-class DiscardedShape(Shape):
-    """How many dead letters were closed."""
-
-    discarded: int
 
 
 class FiredShape(Shape):
@@ -272,6 +219,7 @@ def task_shape(task: Task, schedule: Schedule | None) -> TaskShape:
         definition=definition_to_json(task.definition),
         created_at=task.created_at,
         changed_at=task.changed_at,
+        resume_at=task.resume_at,
     )
 
 
@@ -283,31 +231,6 @@ def run_detail(run: Run, deliveries: Sequence[Delivery]) -> RunDetailShape:
     return RunDetailShape(**_run_fields(run), deliveries=[_delivery_shape(delivery) for delivery in deliveries])
 
 
-def dead_letter_shape(letter: DeadLetter) -> DeadLetterShape:
-    return DeadLetterShape(**_letter_fields(letter))
-
-
-def dead_letter_detail(letter: DeadLetter) -> DeadLetterDetailShape:
-    what = letter.what
-    return DeadLetterDetailShape(
-        **_letter_fields(letter),
-        data=what.data,
-        content_type=what.content_type,
-        headers=dict(what.headers),
-        properties=dict(what.properties),
-        **_body(what.body),
-    )
-
-
-def group_shapes(groups: Sequence[tuple[str | None, str | None, str, int]]) -> list[GroupShape]:
-    return [GroupShape(task=task, queue=queue, reason=reason, count=count) for task, queue, reason, count in groups]
-
-
-def requeue_shape(requeue: Requeue) -> RequeueShape:
-    names = RequeueShape.model_fields.keys() - {"id"}
-    return RequeueShape(id=requeue.uuid, **{name: getattr(requeue, name) for name in names})
-
-
 def preview_shape(task: Task, preview: Preview) -> PreviewShape:
     messages = [
         MessageShape(
@@ -317,7 +240,7 @@ def preview_shape(task: Task, preview: Preview) -> PreviewShape:
             headers=_plain(one.message.headers) if one.message else {},
             properties=_plain(one.message.properties) if one.message else {},
             error=None if one.message else getattr(one.outcome, "reason", "cannot be written"),
-            **_body(one.message.body if one.message else None),
+            **body_fields(one.message.body if one.message else None),
         )
         for one in preview.messages
     ]
@@ -337,6 +260,10 @@ def _schedule_shape(schedule: Schedule) -> ScheduleShape:
         reason=schedule.reason,
         next_at=schedule.next_at,
         last_due_at=schedule.last_due_at,
+        runs_left=schedule.runs_left,
+        overrides=[
+            OverrideShape(due_at=one.due_at, moved_to=one.moved_to, reason=one.reason) for one in timing.overrides
+        ],
     )
 
 
@@ -358,26 +285,10 @@ def _event_shape(event: Event) -> EventShape:
 def _delivery_shape(delivery: Delivery) -> DeliveryShape:
     names = DeliveryShape.model_fields.keys() - {"errors"}
     fields = {name: getattr(delivery, name) for name in names}
-    return DeliveryShape(errors=_attempts(delivery.errors), **fields)
+    return DeliveryShape(errors=attempt_shapes(delivery.errors), **fields)
 
 
-def _letter_fields(letter: DeadLetter) -> dict[str, Any]:
-    what = letter.what
-    same = ("kind", "reason", "task_version", "message_id", "key", "broker", "queue", "origin")
-    return {
-        "id": letter.uuid,
-        "state": letter.state,
-        "task": what.task_name,
-        "run": what.run_uuid,
-        "requeues": what.requeue,
-        "attempts": _attempts(what.attempts),
-        "created_at": letter.created_at,
-        "ended_at": letter.ended_at,
-        "ended_reason": letter.ended_reason,
-    } | {name: getattr(what, name) for name in same}
-
-
-def _attempts(attempts: Sequence[Attempt]) -> list[AttemptShape]:
+def attempt_shapes(attempts: Sequence[Attempt]) -> list[AttemptShape]:
     return [AttemptShape(at=attempt.at, error=attempt.error) for attempt in attempts]
 
 
@@ -388,7 +299,7 @@ def _plain(mapping: Mapping[str, Any]) -> Json:
     }
 
 
-def _body(body: bytes | None) -> dict[str, Any]:
+def body_fields(body: bytes | None) -> dict[str, Any]:
     if body is None:
         return {"body": None, "body_base64": None}
     try:

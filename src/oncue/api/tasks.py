@@ -29,9 +29,10 @@ class Fire(shapes.Body):
 
 
 class Pause(shapes.Body):
-    """Why a task is paused."""
+    """Why a task is paused, and until when; without an end, until it is resumed."""
 
     reason: shapes.Text
+    until: AwareDatetime | None = None
 
 
 def routes(oncue: Oncue) -> APIRouter:
@@ -79,7 +80,9 @@ def _add_writing(router: APIRouter, oncue: Oncue) -> None:
         _check_sound(definition)
         if definition.get("name", name) != name:
             raise TaskFileError(f'the body names task "{definition["name"]}", the path "{name}": make them the same.')
-        applied = (await oncue.apply([definition_from_json(name, definition, now=await oncue.now())], actor="api"))[0]
+        known = {calendar.name: calendar for calendar in await oncue.calendars()}
+        read = definition_from_json(name, definition, calendars=known, now=await oncue.now())
+        applied = (await oncue.apply([read], actor="api"))[0]
         response.status_code = 201 if applied.verdict == "created" else 200
         return shapes.AppliedShape(name=applied.name, verdict=applied.verdict, version=applied.version)
 
@@ -95,7 +98,7 @@ def _add_writing(router: APIRouter, oncue: Oncue) -> None:
     @router.post("/{name}/pause")
     async def pause_task(name: str, pause: Pause) -> shapes.TaskShape:
         """Stop a task's triggers until it is resumed. Asking twice is safe."""
-        await oncue.pause(name, reason=pause.reason, actor="api")
+        await oncue.pause(name, reason=pause.reason, until=pause.until, actor="api")
         return await task_of(oncue, name)
 
     @router.post("/{name}/resume")

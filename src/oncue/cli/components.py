@@ -18,10 +18,9 @@ from oncue.app import ENGINE, Oncue
 from oncue.cli.output import say
 from oncue.cli.session import read_config, run
 from oncue.config import NO_FLAGS, Config, hidden
-from oncue.definition import Definition
 from oncue.errors import StoreUnavailable
 from oncue.observe.log import log, set_up_logging
-from oncue.taskfile import read_task_file
+from oncue.taskfile import TaskFile, read_task_file
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from oncue.api.server import Server
 
 Listen = Annotated[str | None, typer.Option(help="Serve HTTP on host:port.", show_default=False)]
-TaskFile = Annotated[Path | None, typer.Argument(help="A task file to apply first.", show_default=False)]
+TaskFileOption = Annotated[Path | None, typer.Argument(help="A task file to apply first.", show_default=False)]
 RETRY: Final = 1.0  # seconds
 MakeApp = Callable[[Oncue], "ASGIApp"]
 
@@ -40,15 +39,15 @@ def add_to(app: typer.Typer) -> None:
         app.command()(command)
 
 
-def up(file: TaskFile = None, listen: Listen = None) -> None:
+def up(file: TaskFileOption = None, listen: Listen = None) -> None:
     """Run all components and the API in one process."""
 
     async def work() -> None:
         from oncue.api.app import create_app
 
         config = _start({"api.listen": listen})
-        definitions = read_task_file(file, now=wall.now()) if file else []
-        await carry(Oncue(config), ENGINE, create_app, listen=config.api.listen, definitions=definitions)
+        read = read_task_file(file, now=wall.now()) if file else None
+        await carry(Oncue(config), ENGINE, create_app, listen=config.api.listen, file=read)
 
     run(work)
 
@@ -105,7 +104,7 @@ async def carry(
     make_app: MakeApp,
     *,
     listen: str | None,
-    definitions: Sequence[Definition] = (),
+    file: TaskFile | None = None,
 ) -> None:
     """Run components until a signal asks for a drain; a second one cuts the drain short."""
     from oncue.api.app import create_app
@@ -113,8 +112,8 @@ async def carry(
 
     await _reach(oncue)
     async with oncue:
-        if definitions:
-            for applied in await oncue.apply(definitions, actor="up"):
+        if file is not None:
+            for applied in await oncue.apply(file.definitions, calendars=file.calendars, actor="up"):
                 say(f'task "{applied.name}" {applied.verdict}, version {applied.version}')
         server = Server(make_app(oncue), listen) if listen else None
         _heed_signals(oncue, server)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import typer
 
-from oncue.api import shapes
+from oncue.api import failure_shapes, shapes
 from oncue.api.page import page_of
 from oncue.app import RequeueVerb
 from oncue.cli.components import Listen, component
@@ -55,7 +55,7 @@ def list_dead_letters(
                 _show_groups(await oncue.store.read(failures.groups), as_json=as_json)
                 return
             found = await oncue.store.read(failures.latest, task=task, state=state, before=None, limit=limit + 1)
-        page = page_of(found, shapes.dead_letter_shape, limit=limit)
+        page = page_of(found, failure_shapes.dead_letter_shape, limit=limit)
         if as_json:
             print_json(page)
             return
@@ -74,7 +74,7 @@ def show_dead_letter(
 
     async def work() -> None:
         async with opened() as oncue:
-            letter = shapes.dead_letter_detail(await oncue.store.read(failures.read, id))
+            letter = failure_shapes.dead_letter_detail(await oncue.store.read(failures.read, id))
         if as_json:
             print_json(letter)
             return
@@ -114,7 +114,7 @@ def requeue(
                 now=await oncue.now(),
             )
         if as_json:
-            print_json(shapes.requeue_shape(made))
+            print_json(failure_shapes.requeue_shape(made))
             return
         say(f"requeue {made.uuid}: {made.total} dead letter(s). Watch it: `oncue failures requeues`.")
 
@@ -143,7 +143,7 @@ def discard(
                 now=await oncue.now(),
             )
         if as_json:
-            print_json(shapes.DiscardedShape(discarded=count))
+            print_json(failure_shapes.DiscardedShape(discarded=count))
             return
         say(f"{count} dead letter(s) discarded: {reason}.")
 
@@ -166,7 +166,9 @@ def requeues(
             for id, verb in asked:
                 if id is not None:
                     await oncue.move_requeue(id, verb)
-            found = [shapes.requeue_shape(one) for one in await oncue.store.read(failures.list_requeues, limit=limit)]
+            found = [
+                failure_shapes.requeue_shape(one) for one in await oncue.store.read(failures.list_requeues, limit=limit)
+            ]
         if as_json:
             print_json(shapes.Page(items=found))
             return
@@ -181,7 +183,7 @@ def requeues(
 
 
 def _show_groups(found: list[tuple[str | None, str | None, str, int]], *, as_json: bool) -> None:
-    groups = shapes.group_shapes(found)
+    groups = failure_shapes.group_shapes(found)
     if as_json:
         print_json(shapes.Page(items=groups))
         return

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 from uuid import uuid4
@@ -15,16 +16,23 @@ import typer
 from oncue import wall
 from oncue.api import shapes
 from oncue.app import Oncue
+from oncue.cli import upcoming
+from oncue.cli.next import moments_of
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, show, show_time
 from oncue.cli.session import opened, run
 from oncue.cli.when import moment_option
-from oncue.definition import Definition
+from oncue.definition import Calendar, Definition
+from oncue.model import Schedule
+from oncue.plan import plan, plan_calendars
 from oncue.rules import times
-from oncue.store import tasks
-from oncue.taskfile import check_references, plan, read_task_file
+from oncue.store import calendars as calendar_verbs
+from oncue.store import codec, tasks
+from oncue.taskfile import check_references, read_task_file
 
 Name = Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")]
 SHOWN = 2000  # characters of a message
+AHEAD = 3  # due times that are shown of a task
+TICK = timedelta(microseconds=1)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -46,18 +54,22 @@ def apply(
 
     async def work() -> None:
         now = wall.now()
-        definitions = [definition for file in files for definition in read_task_file(file, now=now)]
+        read = [read_task_file(file, now=now) for file in files]
+        definitions = [one for file in read for one in file.definitions]
+        calendars = [one for file in read for one in file.calendars]
         async with opened(may_create=True) as oncue:
             check_references(definitions, oncue.config)
             old = {task.name: task.definition for task in await oncue.tasks()}
+            known = await oncue.store.read(calendar_verbs.every)
             planned = plan(old, definitions, prune=prune)
+            planned = replace(planned, tasks=(*plan_calendars(known, calendars), *planned.tasks))
             for line in planned.lines():
                 say(line)
-            for line in _without_times(definitions, now=now):
+            for line in _without_times(definitions, known | {one.name: one for one in calendars}, now=now):
                 say(line)
             if dry_run or planned.is_empty or not (yes or _agreed(removes=bool(planned.named("removed")))):
                 return
-            applied = await oncue.apply(definitions, prune=prune, actor="cli")
+            applied = await oncue.apply(definitions, calendars=calendars, prune=prune, actor="cli")
             say(f"Applied: {sum(one.verdict != 'unchanged' for one in applied)} of {len(applied)} task(s) changed.")
 
     run(work)
@@ -85,6 +97,8 @@ def show_task(task: Name, as_json: AsJson = False) -> None:
     async def work() -> None:
         async with opened() as oncue:
             found = await _shown(oncue, task)
+            stored = await oncue.store.read(tasks.read, task)
+            row = await oncue.store.read(tasks.schedule_of, stored.id)
         if as_json:
             print_json(found)
             return
@@ -102,6 +116,8 @@ def show_task(task: Name, as_json: AsJson = False) -> None:
                 ("id", found.id),
             ]
         )
+        for line in _upcoming(row):
+            say(line)
         say("\n" + json.dumps(found.definition, indent=2, ensure_ascii=False))
 
     run(work)
@@ -153,13 +169,14 @@ def fire(
 def pause(
     task: Name,
     reason: Annotated[str, typer.Option(help="Why, for whoever looks later.")] = "paused on the command line",
+    until: Annotated[datetime | None, moment_option("When it goes on by itself (else when it is resumed).")] = None,
 ) -> None:
-    """Stop a task's triggers until it is resumed."""
+    """Stop a task's triggers until it is resumed, or until a moment."""
 
     async def work() -> None:
         async with opened() as oncue:
-            await oncue.pause(task, reason=reason, actor="cli")
-        say(f'task "{task}" is paused: {reason}.')
+            await oncue.pause(task, reason=reason, until=until, actor="cli")
+        say(f'task "{task}" is paused{f" until {show_time(until)}" if until else ""}: {reason}.')
 
     run(work)
 
@@ -177,6 +194,15 @@ def resume(task: Name) -> None:
     run(work)
 
 
+def _upcoming(schedule: Schedule | None) -> list[str]:
+    """Return the next few times of an active schedule, and up to when its calendars are known."""
+    if schedule is None or schedule.state != "active" or schedule.next_at is None:
+        return []
+    trigger = codec.read_trigger(schedule.timing)
+    moments = moments_of(schedule, after=schedule.next_at - TICK, count=AHEAD)
+    return ["", *upcoming.rows_of(trigger, moments), *upcoming.horizon_of(trigger)] if moments else []
+
+
 def _agreed(*, removes: bool) -> bool:
     """Ask on a terminal. Elsewhere nobody is there to ask: changes go on, removals need --yes."""
     if sys.stdin.isatty():
@@ -191,7 +217,8 @@ def _state(task: shapes.TaskShape) -> str:
     schedule = task.schedule
     if task.state == "active" and schedule is not None and schedule.state != "active":
         return f"{schedule.state} ({schedule.reason})"
-    return f"{task.state} ({task.reason})" if task.reason else task.state
+    until = f", until {show_time(task.resume_at)}" if task.resume_at else ""
+    return f"{task.state} ({task.reason}{until})" if task.reason else task.state
 
 
 def _cues(task: shapes.TaskShape) -> str:
@@ -218,11 +245,15 @@ async def _shown(oncue: Oncue, name: str) -> shapes.TaskShape:
     return shapes.task_shape(task, await oncue.store.read(tasks.schedule_of, task.id))
 
 
-def _without_times(definitions: Sequence[Definition], *, now: datetime) -> list[str]:
+def _without_times(definitions: Sequence[Definition], calendars: Mapping[str, Calendar], *, now: datetime) -> list[str]:
     """Return a line for each task whose schedule is over before it begins."""
     return [
         f'task "{definition.name}": its schedule has no time after now, so it will never fire.'
         for definition in definitions
         if definition.schedule is not None
-        and times.next_after(times.read_trigger(definition.schedule, anchor=now, name=definition.name), now) is None
+        and set(times.calendar_names(definition.schedule)) <= set(calendars)
+        and times.next_after(
+            times.read_trigger(definition.schedule, anchor=now, name=definition.name, calendars=calendars), now
+        )
+        is None
     ]

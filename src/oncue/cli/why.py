@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from oncue.api.shapes import Shape, Time
 from oncue.cli.output import show_seconds, show_time
 from oncue.model import Run, Schedule, Task
-from oncue.rules import binding, times
+from oncue.rules import binding, times, verdicts
 from oncue.store import codec
 
+TICK: Final = timedelta(microseconds=1)
 CAUSES: Final = {
     "schedule": "was due by its schedule",
     "event": "was started by an event",
     "manual": "was fired by hand",
+    "backfill": "was asked for by a backfill",
     "requeue": "was started by a requeue",
 }
 
 
 class WhyTime(Shape):
-    """One due time, or several of one verdict, with what became of it."""
+    """One due time, or several of one verdict, with what became of it. `state` is the run's, null where there is none."""
 
     first_due_at: Time
     last_due_at: Time
     count: int
     verdict: str
     reason: str | None
+    task_version: int | None
     run: UUID | None
+    state: str | None
     text: str
 
 
@@ -40,10 +44,18 @@ class WhyShape(Shape):
     times: list[WhyTime]
 
 
-def explain(runs: Sequence[Run], ledger: Sequence[Mapping[str, Any]]) -> list[WhyTime]:
+def explain(task: Task, runs: Sequence[Run], ledger: Sequence[Mapping[str, Any]]) -> list[WhyTime]:
     """Return a sentence for each due time on record, the latest first."""
-    told = [_of_run(run) for run in runs] + [_of_entry(entry) for entry in ledger]
+    told = [_of_run(run, grace=task.definition.misfire.grace) for run in runs] + [_of_entry(entry) for entry in ledger]
     return sorted(told, key=lambda one: one.last_due_at, reverse=True)
+
+
+def only_due(schedule: Schedule | None, ledger: Sequence[dict[str, Any]], *, at: datetime) -> list[dict[str, Any]]:
+    """Return the entries that speak of one moment: of a range, only where the moment is one of its due times."""
+    trigger = codec.read_trigger(schedule.timing) if schedule else None
+    named = trigger is not None and times.next_after(trigger, at - TICK) == at
+    left_out = trigger is not None and bool(times.dropped_between(trigger, at - TICK, at))
+    return [entry for entry in ledger if entry["count"] == 1 or trigger is None or named or left_out]
 
 
 def explain_nothing(task: Task, schedule: Schedule | None, *, at: datetime | None, now: datetime) -> WhyTime:
@@ -55,14 +67,18 @@ def explain_nothing(task: Task, schedule: Schedule | None, *, at: datetime | Non
         count=0,
         verdict="nothing",
         reason=None,
+        task_version=None,
         run=None,
+        state=None,
         text=_nothing(task, schedule, at=at, now=now),
     )
 
 
-def _of_run(run: Run) -> WhyTime:
+def _of_run(run: Run, *, grace: timedelta) -> WhyTime:
     after = binding.lateness(run)
     late = f", {show_seconds(after.total_seconds())} late" if after is not None else ""
+    if run.starts_at is not None:
+        late += f" after its jitter of {show_seconds((run.starts_at - run.due_at).total_seconds())}"
     counts = f"{run.confirmed} sent" + "".join(
         f", {count} {word}"
         for count, word in ((run.open, "open"), (run.dead, "dead"), (run.dropped, "dropped"))
@@ -82,29 +98,36 @@ def _of_run(run: Run) -> WhyTime:
         "expired": f"it did not run in time: {run.reason}",
         "cancelled": f"it was cancelled: {run.reason}",
     }[run.state]
-    text = f"{show_time(run.due_at)}  It {CAUSES.get(run.kind, run.cause)}{caught_up}, and {what}. Run {run.uuid}."
+    verdict, cause = verdicts.of_run(run, grace=grace), CAUSES.get(run.kind, run.cause)
+    ends = f"Run {run.uuid}, version {run.task_version}."
+    text = f"{show_time(run.due_at)}  {verdict}: it {cause}{caught_up}, and {what}. {ends}"
     return WhyTime(
         first_due_at=run.due_at,
         last_due_at=run.due_at,
         count=1,
-        verdict=run.state,
+        verdict=verdict,
         reason=run.reason,
+        task_version=run.task_version,
         run=run.uuid,
+        state=run.state,
         text=text,
     )
 
 
 def _of_entry(entry: Mapping[str, Any]) -> WhyTime:
     count, first, last = entry["count"], entry["first_due_at"], entry["last_due_at"]
-    span = f"{show_time(last)}  It" if count == 1 else f"{show_time(last)}  {count} times since {show_time(first)}"
-    text = f"{span} did not run: {entry['verdict']}, {entry['reason']}."
+    verdict, version = verdicts.of_entry(entry["verdict"]), entry["task_version"]
+    span = "it" if count == 1 else f"{count} times since {show_time(first)}"
+    text = f"{show_time(last)}  {verdict}: {span} did not run: {entry['reason']}. Version {version}."
     return WhyTime(
         first_due_at=first,
         last_due_at=last,
         count=count,
-        verdict=entry["verdict"],
+        verdict=verdict,
         reason=entry["reason"],
+        task_version=version,
         run=None,
+        state=None,
         text=text,
     )
 
@@ -121,7 +144,4 @@ def _nothing(task: Task, schedule: Schedule | None, *, at: datetime | None, now:
         return f"That time has not come yet.{following}"
     if at < task.created_at:
         return f'Task "{task.name}" was created at {show_time(task.created_at)}, after that time.{following}'
-    trigger = codec.read_trigger(schedule.timing)
-    before, after = times.previous_before(trigger, at), times.next_after(trigger, at)
-    around = " and ".join(show_time(moment) for moment in (before, after) if moment)
-    return f"It was not due then. Its due times around that: {around or 'none'}."
+    return f"{show_time(at)}  It was not due then: {times.explain(codec.read_trigger(schedule.timing), at)}"

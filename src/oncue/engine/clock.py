@@ -7,12 +7,17 @@ The version of a schedule settles who fires it: a clock that lost simply reads a
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from oncue import crash
-from oncue.model import Firing, Schedule, TaskId
-from oncue.store import schedules
+from oncue.engine.follow import Follow
+from oncue.model import Schedule, TaskId
+from oncue.observe.log import log
+from oncue.rules.firing import Firing
+from oncue.store import reckoning, schedules, tasks
 from oncue.store.base import Store
+from oncue.zonedata import UNKNOWN, edition
 
 BEFORE_COMMIT = crash.point("clock.before_commit")
 AFTER_COMMIT = crash.point("clock.after_commit")
@@ -27,20 +32,40 @@ class Clock:
 
     name = "clock"
 
-    def __init__(self, store: Store, *, batch: int = 500, ahead: timedelta = timedelta(seconds=2)) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        batch: int = 500,
+        ahead: timedelta = timedelta(seconds=2),
+        follow: Follow | None = None,
+    ) -> None:
         self._store = store
+        self._follow = follow
+        self._is_told = False
         self._batch = batch
         self._ahead = ahead
         self._timers = Timers()
         self._read_to: tuple[datetime, int] = (EPOCH, 0)
         self._look_at = EPOCH
+        self._pauses: list[tuple[str, datetime]] = []
+        self._reckoned_to: int | None = 0 if edition() != UNKNOWN else None
 
     async def step(self, now: datetime) -> datetime | None:
-        """Fire what is due; answer when to be called again."""
+        """Fire what is due, and let followed schedules be asked for; answer when to be called again."""
+        next_at = await self._fire(now)
+        if self._follow is None:
+            return next_at
+        told, self._is_told = self._is_told, False
+        follow_at = await self._follow.step(now, is_told=told)
+        return next_at if follow_at is None else min(next_at, follow_at)
+
+    async def _fire(self, now: datetime) -> datetime:
+        await self._end_pauses(now)
         await self._prefetch(now)
         due = self._timers.take(now, limit=self._batch)
         if not due:
-            return self._next(now)
+            return await self._reckon_again(now) or self._next(now)
         firings = [schedules.decide(schedule, now=now) for schedule in due]
         BEFORE_COMMIT()
         try:
@@ -53,16 +78,20 @@ class Clock:
         return self._next(now)
 
     async def drain(self) -> None:
-        """Nothing is ever under way between two steps."""
+        """Let what is asked for be answered; of the clock itself nothing is under way between two steps."""
+        if self._follow is not None:
+            await self._follow.drain()
 
     async def _prefetch(self, now: datetime) -> None:
         """Read on from where the last prefetch ended; from the start once a second, and from where a notice points."""
         earliest = self._store.bells[self.name].take()
+        self._is_told = self._is_told or earliest is not None
         if earliest is not None and earliest <= self._read_to[0]:
             self._read_to = (earliest - timedelta(microseconds=1), 0)
         until = now + self._ahead
         if now >= self._look_at:
             await self._read((EPOCH, 0), now)
+            self._pauses = await self._store.read(tasks.ended_pauses, until=now + LOOK)
             self._look_at = now + LOOK
         if self._read_to[0] < now + self._ahead / 2:
             self._read_to = await self._read(self._read_to, until)
@@ -77,6 +106,24 @@ class Clock:
         assert last.next_at is not None
         return last.next_at, last.task_id
 
+    async def _end_pauses(self, now: datetime) -> None:
+        """Resume the tasks whose pause is over, before what has been due since then is read."""
+        while self._pauses and self._pauses[0][1] <= now:
+            name, resume_at = self._pauses.pop(0)
+            await self._store.write(tasks.end_pause, name, resume_at, now=now)
+
+    async def _reckon_again(self, now: datetime) -> datetime | None:
+        """Once in its life, reckon what older zone data had reckoned; a range at a time, while nothing is due."""
+        if self._reckoned_to is None:
+            return None
+        old, following = await self._store.read(reckoning.by_older_zone_data, now=now, after=self._reckoned_to)
+        if old:
+            moved = await self._store.write(reckoning.reckon_again, old, now=now)
+            log.info("zone data changed", edition=edition(), reckoned=len(old), moved=len(moved))
+            self._read_to = (EPOCH, 0)
+        self._reckoned_to = following
+        return now if old or following is not None else None
+
     def _keep(self, firings: list[Firing], won: set[TaskId]) -> None:
         """Set the timers of what this clock moved; what another moved is found by the next look."""
         for fired in firings:
@@ -87,7 +134,8 @@ class Clock:
 
     def _next(self, now: datetime) -> datetime:
         prefetch_at = max(self._read_to[0] - self._ahead / 2, now)
-        return min(at for at in (self._timers.next_due(), self._look_at, prefetch_at) if at is not None)
+        resume_at = self._pauses[0][1] if self._pauses else None
+        return min(at for at in (self._timers.next_due(), self._look_at, prefetch_at, resume_at) if at is not None)
 
 
 class Timers:
@@ -120,6 +168,10 @@ class Timers:
 
 def _moved(fired: Firing) -> Schedule:
     old = fired.schedule
-    return Schedule(
-        old.task_id, old.task_uuid, old.task_version, old.version + 1, fired.next_at, fired.last_due_at, old.timing
+    return replace(
+        old,
+        version=old.version + 1,
+        next_at=fired.next_at,
+        last_due_at=fired.last_due_at,
+        runs_left=fired.runs_left,
     )

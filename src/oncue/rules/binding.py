@@ -38,8 +38,13 @@ def _of_event(event: Event) -> dict[str, Any]:
 
 
 def asked_by(run: Run) -> datetime:
-    """Return the moment that `expires` counts from: when it was asked for, where somebody asked; else the due time."""
-    return run.asked_at if run.kind in ("manual", "requeue", "backfill") else run.due_at
+    """Return the moment that `expires` counts from: when it was asked for, where somebody asked; else the due time.
+
+    A backfill at a pace asks for each run at its turn.
+    """
+    if run.kind == "backfill":
+        return run.starts_at or run.asked_at
+    return run.asked_at if run.kind in ("manual", "requeue") else run.due_at
 
 
 def is_expired(run: Run, expires: timedelta | None, *, now: datetime) -> bool:
@@ -48,5 +53,5 @@ def is_expired(run: Run, expires: timedelta | None, *, now: datetime) -> bool:
 
 
 def lateness(run: Run) -> timedelta | None:
-    """Return how long after its moment a run started; None where it has not."""
-    return run.started_at - asked_by(run) if run.started_at else None
+    """Return how long after its moment, which is after jitter, a run started; None where it has not."""
+    return run.started_at - (run.starts_at or asked_by(run)) if run.started_at else None

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from oncue.rules import zones
 from oncue.rules.pace import Pace, count_paced, first_paced, last_paced
-from oncue.rules.pattern import SECOND
+from oncue.rules.pattern import SECOND, Pattern
 from oncue.rules.placing import CALENDAR, Placing
 from oncue.rules.recurrence import Recurrence
 
@@ -40,6 +40,11 @@ class Rrule:
     until: datetime | None = None
     excluded: frozenset[datetime] = frozenset()
     added: tuple[datetime, ...] = ()
+
+    @property
+    def pattern(self) -> Pattern:
+        """What its times, but for those added, look like on the clock: at least these, perhaps more."""
+        return self.named.pattern
 
     @property
     def is_elapsed(self) -> bool:

@@ -20,18 +20,19 @@ SCHEDULE: Final[Moves] = {
     ("paused", "change"): "paused",
     ("stopped", "change"): "active",
     ("finished", "change"): "active",
+    ("finished", "revive"): "active",
 }
 
 RUN: Final[Moves] = {
     ("due", "claim"): "running",
     ("due", "queue"): "queued",
     ("due", "skip"): "skipped",
+    ("due", "hold"): "held",
     ("due", "cancel"): "cancelled",
     ("queued", "wake"): "due",
     ("queued", "cancel"): "cancelled",
     ("running", "claim"): "running",
     ("running", "give_back"): "due",
-    ("running", "hold"): "held",
     ("running", "settle"): "settling",
     ("running", "finish"): "done",
     ("running", "part"): "partial",
@@ -91,6 +92,7 @@ CUE: Final[Moves] = {
 
 TASK: Final[Moves] = {
     ("active", "pause"): "paused",
+    ("paused", "extend"): "paused",
     ("active", "remove"): "removed",
     ("paused", "resume"): "active",
     ("paused", "remove"): "removed",
@@ -105,6 +107,10 @@ TABLES: Final[dict[str, Moves]] = {
     "requeue": REQUEUE,
     "cue": CUE,
 }
+
+
+# Runs whose window no look behind the horizon enters: it is theirs still, or ended by a failure, a rule or a person.
+BARRED: Final = ("due", "queued", "running", "held", "failed", "expired", "cancelled")
 
 
 def move(noun: str, state: str, verb: str) -> str | None:
@@ -141,9 +147,11 @@ def ends(noun: str) -> tuple[str, ...]:
 def literals(name: str) -> tuple[str, ...]:
     """Return the states for `{state in …}` in SQL: `run.claim|skip` where a move is allowed, `run.ends` where none is.
 
-    `run.open` are all but the ends, `schedule.rest` all but the first.
+    `run.open` are all but the ends, `schedule.rest` all but the first, `run.barred` those of BARRED.
     """
     noun, _, verbs = name.partition(".")
+    if name == "run.barred":
+        return BARRED
     if verbs == "ends":
         return ends(noun)
     if verbs == "rest":

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, assert_never
 
-from oncue.rules import every as steps
-from oncue.rules import rrule as calendar
-from oncue.rules import zones
+from oncue.rules import kinds
 from oncue.rules.at import At
 from oncue.rules.cron import Cron
 from oncue.rules.dialect import MONTHS, WEEKDAYS
@@ -65,9 +63,14 @@ def describe(trigger: At | Every | Cron | Rrule) -> str:
             assert_never(trigger)
 
 
+def kind_of(trigger: At | Every | Cron | Rrule) -> str:
+    """Return the kind as a task file writes it."""
+    return type(trigger).__name__.lower()
+
+
 def note_of(trigger: At | Every | Cron | Rrule, moment: datetime) -> str | None:
     """Say what a change of the clocks did to one of a trigger's times: "moved from 02:30" or "first of two"."""
-    if planned := _planned(trigger, moment):
+    if planned := kinds.skipped_walls(trigger, moment):
         names = [f"{wall:%H:%M:%S}".removesuffix(":00") for wall in planned[:MOST_NAMED]]
         more = f" and {len(planned) - MOST_NAMED} more" if len(planned) > MOST_NAMED else ""
         return f"moved from {', '.join(names)}{more}"
@@ -75,33 +78,6 @@ def note_of(trigger: At | Every | Cron | Rrule, moment: datetime) -> str | None:
     if local.replace(fold=0).utcoffset() == local.replace(fold=1).utcoffset():
         return None
     return "second of two" if local.fold else "first of two"
-
-
-def _planned(trigger: At | Every | Cron | Rrule, moment: datetime) -> list[datetime]:
-    """Return the skipped wall times of a trigger that are made up for at one of its times."""
-    skipped = zones.walls_behind(trigger.zone, moment, trigger.placing)
-    if skipped is None:
-        return []
-    match trigger:
-        case Cron():
-            return _matches(trigger.pattern, *skipped)
-        case Every():
-            return steps.walls_in(trigger, *skipped)
-        case Rrule():
-            return calendar.walls_in(trigger, *skipped)
-        case At():
-            return [trigger.wall] if trigger.wall and skipped[0] <= trigger.wall < skipped[1] else []
-        case _:
-            assert_never(trigger)
-
-
-def _matches(pattern: Pattern, start: datetime, end: datetime) -> list[datetime]:
-    found: list[datetime] = []
-    wall = pattern.first_from(start)
-    while wall is not None and wall < end:
-        found.append(wall)
-        wall = pattern.first_from(wall + timedelta(seconds=1))
-    return found
 
 
 def _moment_words(at: At) -> str:

@@ -13,7 +13,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 from pydantic_core import to_json
 
-from oncue.definition import Definition, EventResolver, NoResolver, Resolver, SqlResolver
+from oncue.definition import Calendar, Definition, EventResolver, NoResolver, Resolver, SqlResolver
 from oncue.model import (
     Attempt,
     DeadLetter,
@@ -31,7 +31,7 @@ from oncue.model import (
     TaskId,
     Timing,
 )
-from oncue.rules import times
+from oncue.rules import followed, pacing, times
 from oncue.store.base import Row
 
 ATTEMPTS_KEPT = 20
@@ -40,6 +40,7 @@ TEXT_KEPT = 2000
 RESOLVERS: dict[type[Resolver], str] = {SqlResolver: "sql", EventResolver: "event", NoResolver: "none"}
 _DEFINITION = TypeAdapter(Definition)
 _TIMING = TypeAdapter(Timing)
+_CALENDAR = TypeAdapter(Calendar)
 _ATTEMPTS = TypeAdapter(tuple[Attempt, ...])
 
 
@@ -81,7 +82,36 @@ def read_timing(text: str) -> Timing:
 def read_trigger(text: str) -> times.Trigger:
     """Return the trigger of a timing. Raises TriggerError where its rule can no longer be followed."""
     timing = read_timing(text)
-    return times.read_trigger(timing.schedule, anchor=timing.anchor, name=timing.name)
+    return times.read_trigger(
+        timing.schedule,
+        anchor=timing.anchor,
+        name=timing.name,
+        calendars={one.name: one for one in timing.calendars},
+        overrides=timing.overrides,
+    )
+
+
+@lru_cache(65536)
+def read_pacing(text: str) -> pacing.Pacing:
+    """Return the pace of a timing."""
+    return pacing.read_pacing(read_timing(text).schedule)
+
+
+def write_calendar(calendar: Calendar) -> str:
+    return _CALENDAR.dump_json(calendar).decode()
+
+
+@lru_cache(256)
+def read_calendar(text: str) -> Calendar:
+    """Return a calendar. Kept by its text: the watch looks at all of them every few seconds."""
+    return _CALENDAR.validate_json(text)
+
+
+@lru_cache(65536)
+def read_followed(text: str) -> followed.Followed | None:
+    """Return the followed schedule of a timing, None where it is of another kind. Raises TriggerError."""
+    spec = read_timing(text).schedule
+    return followed.read_followed(spec) if followed.is_followed(spec) else None
 
 
 def write_attempts(attempts: Sequence[Attempt]) -> str:
@@ -115,9 +145,10 @@ def read_task(row: Row) -> Task:
         version=row["version"],
         state=row["state"],
         reason=row["reason"],
-        created_at=_time(row["created_at"]),
-        changed_at=_time(row["changed_at"]),
+        created_at=known_time(row["created_at"]),
+        changed_at=known_time(row["changed_at"]),
         definition=read_definition(row["definition"]),
+        resume_at=as_time(row["resume_at"]),
     )
 
 
@@ -133,6 +164,9 @@ def read_schedule(row: Row) -> Schedule:
         row["timing"],
         row["state"],
         row["reason"],
+        as_time(row["since"]),
+        row["runs_left"],
+        row["zone_data"],
     )
 
 
@@ -144,15 +178,15 @@ def read_run(row: Row) -> Run:
         task_name=row["task_name"],
         task_version=row["task_version"],
         cause=row["cause"],
-        due_at=_time(row["due_at"]),
-        ready_at=_time(row["ready_at"]),
+        due_at=known_time(row["due_at"]),
+        ready_at=known_time(row["ready_at"]),
         state=row["state"],
         reason=row["reason"],
         attempts=row["attempts"],
         fence=row["fence"],
         overlap=row["overlap"],
         caught_up=bool(row["caught_up"]),
-        asked_at=_time(row["asked_at"]),
+        asked_at=known_time(row["asked_at"]),
         started_at=as_time(row["started_at"]),
         ended_at=as_time(row["ended_at"]),
         cursor=row["cursor_text"],
@@ -165,6 +199,8 @@ def read_run(row: Row) -> Run:
         dead=row["dead"],
         dropped=row["dropped"],
         open=row["open"],
+        starts_at=as_time(row["starts_at"]),
+        spread_until=as_time(row["spread_until"]),
     )
 
 
@@ -178,11 +214,11 @@ def read_delivery(row: Row) -> Delivery:
         requeue=row["requeue"],
         state=row["state"],
         reason=row["reason"],
-        ready_at=_time(row["ready_at"]),
+        ready_at=known_time(row["ready_at"]),
         attempts=row["attempts"],
         fence=row["fence"],
         errors=_ATTEMPTS.validate_json(row["errors"]),
-        created_at=_time(row["created_at"]),
+        created_at=known_time(row["created_at"]),
         ended_at=as_time(row["ended_at"]),
     )
 
@@ -216,7 +252,7 @@ def read_dead_letter(row: Row) -> DeadLetter:
         uuid=known_uuid(row["uuid"]),
         state=row["state"],
         what=what,
-        created_at=_time(row["created_at"]),
+        created_at=known_time(row["created_at"]),
         ended_at=as_time(row["ended_at"]),
         ended_reason=row["ended_reason"],
         parent_id=row["parent_id"],
@@ -237,8 +273,8 @@ def read_requeue(row: Row) -> Requeue:
         recovered=row["recovered"],
         failed=row["failed"],
         actor=row["actor"],
-        created_at=_time(row["created_at"]),
-        ready_at=_time(row["ready_at"]),
+        created_at=known_time(row["created_at"]),
+        ready_at=known_time(row["ready_at"]),
         ended_at=as_time(row["ended_at"]),
         forgiven=row["forgiven"],
     )
@@ -283,12 +319,12 @@ def _event(row: Row) -> Event | None:
         source=row["event_source"],
         type=row["event_type"],
         subject=row["event_subject"],
-        time=_time(row["event_occurred_at"]),
+        time=known_time(row["event_occurred_at"]),
         data=read_json(row["event_data"]),
     )
 
 
-def _time(value: Any) -> datetime:
+def known_time(value: Any) -> datetime:
     moment = as_time(value)
     assert moment is not None
     return moment

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any, Final
 
-from oncue.model import Change, Firing, LedgerEntry, Schedule, TaskId
-from oncue.rules import firing, identity
+from oncue.model import Change, Schedule, TaskId
+from oncue.rules import firing, followed, identity, states
+from oncue.rules.firing import Firing, LedgerEntry
 from oncue.store import codec
+from oncue.store import followed as following
 from oncue.store.base import Steps, Wake, ask
+from oncue.zonedata import edition
+
+FIRST: Final = states.first("run")
+HELD: Final = states.move("run", FIRST, "hold")
+READY_AT: Final = 6  # of a row of insert_scheduled_runs
+TO_CATCH_UP: Final = "missed, and held for a person: see `oncue catch-up`"
 
 
 def upcoming(*, after: tuple[datetime, int], until: datetime, limit: int) -> Steps[list[Schedule]]:
@@ -33,8 +42,10 @@ def reset_clock(host: datetime) -> Steps[None]:
 def decide(schedule: Schedule, *, now: datetime) -> Firing:
     """Decide one schedule; one whose rule cannot be followed is stopped with its reason, and its neighbours run on."""
     try:
-        misfire = codec.read_timing(schedule.timing).misfire
-        return firing.decide(schedule, codec.read_trigger(schedule.timing), misfire, now=now)
+        misfire, pace = codec.read_timing(schedule.timing).misfire, codec.read_pacing(schedule.timing)
+        if codec.read_followed(schedule.timing) is not None:
+            return followed.decide(schedule, misfire, now=now)
+        return firing.decide(schedule, codec.read_trigger(schedule.timing), misfire, now=now, pace=pace)
     except (ValueError, OverflowError, LookupError, OSError) as error:
         return firing.stop(schedule, str(error) or type(error).__name__)
 
@@ -45,15 +56,17 @@ def record_firings(firings: Sequence[Firing], *, now: datetime) -> Steps[set[Tas
     A schedule that changed meanwhile is left alone, with everything that was decided about it.
     """
     firings = sorted(firings, key=lambda one: one.schedule.task_id)  # one lock order: two clocks never wait in a ring
-    moved = yield ask("advance_schedules", rows=[_advance(one) for one in firings])
+    moved = yield ask("advance_schedules", rows=[_advance(one) for one in firings], zone_data=edition())
     won = {TaskId(row["task_id"]) for row in moved}
     kept = [one for one in firings if one.schedule.task_id in won]
     if runs := [run for one in kept for run in _runs(one, now)]:
-        yield ask("insert_scheduled_runs", rows=runs)
-        yield Wake("dispatcher", now)
+        yield ask("insert_scheduled_runs", rows=runs, now=now)
+        yield Wake("dispatcher", min(run[READY_AT] for run in runs))
         yield Change("run", "", "due", facts={"count": len(runs)})
     if entries := [_entry(one.schedule, entry, now) for one in kept for entry in one.ledger]:
         yield ask("insert_ledger", rows=entries)
+    if windows := [one for one in kept if followed.is_followed(codec.read_timing(one.schedule.timing).schedule)]:
+        yield from following.advance(windows, now=now)
     for one in kept:
         if one.state != "active":
             yield Change("schedule", str(one.schedule.task_id), one.state, one.reason)
@@ -68,28 +81,39 @@ def note_in_ledger(schedule: Schedule, entries: Sequence[LedgerEntry], *, now: d
 
 def _advance(fired: Firing) -> tuple[object, ...]:
     schedule = fired.schedule
-    return schedule.task_id, schedule.version, fired.next_at, fired.last_due_at, fired.state, fired.reason
+    return (
+        schedule.task_id,
+        schedule.version,
+        fired.next_at,
+        fired.last_due_at,
+        fired.state,
+        fired.reason,
+        fired.runs_left,
+    )
 
 
-def _runs(fired: Firing, now: datetime) -> list[tuple[object, ...]]:
+def _runs(fired: Firing, now: datetime) -> list[tuple[Any, ...]]:
     if not fired.runs:
         return []
     schedule = fired.schedule
     timing = codec.read_timing(schedule.timing)
     overlap = None if timing.overlap == "allow" else timing.overlap
-    rows: list[tuple[object, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     for run in fired.runs:
         cause = identity.schedule_cause(run.due_at)
-        uuid = identity.run_uuid(schedule.task_uuid, cause)
         rows.append(
             (
-                uuid,
+                identity.run_uuid(schedule.task_uuid, cause),
                 schedule.task_id,
                 schedule.task_version,
                 cause,
                 run.due_at,
                 run.previous_due_at,
-                now,
+                max(now, run.starts_at) if run.starts_at else now,
+                run.starts_at,
+                run.spread_until,
+                HELD if run.held else FIRST,
+                TO_CATCH_UP if run.held else None,
                 overlap,
                 run.caught_up,
             )

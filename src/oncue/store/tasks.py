@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Literal
-from uuid import uuid4
+from uuid import UUID, uuid4
 
-from oncue.definition import Definition
-from oncue.errors import Conflict, NotFound
-from oncue.model import Change, Json, LedgerEntry, Schedule, ScheduleState, Task, TaskId, Timing
-from oncue.rules import firing, times
-from oncue.store import codec
+from oncue.definition import Calendar, Definition, Override
+from oncue.errors import Conflict, NotFound, TaskFileError, TriggerError
+from oncue.model import Change, Json, Schedule, ScheduleState, Task, TaskId, Timing
+from oncue.rules import times
+from oncue.rules.followed import is_followed
+from oncue.store import calendars as calendar_verbs
+from oncue.store import codec, followed, reckoning
 from oncue.store.base import Steps, Wake, ask
-from oncue.store.schedules import decide, note_in_ledger, record_firings
+from oncue.store.reckoning import decide_due, leave_behind, runs_left
+
+NO_UUIDS: Mapping[str, UUID] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +32,40 @@ class Applied:
     version: int
 
 
-def apply(definitions: Sequence[Definition], *, prune: bool, actor: str, now: datetime) -> Steps[list[Applied]]:
-    """Make the store's tasks as these definitions say, all or none. What is due already is first decided as before."""
+def apply(
+    definitions: Sequence[Definition],
+    *,
+    calendars: Sequence[Calendar] = (),
+    uuids: Mapping[str, UUID] = NO_UUIDS,
+    prune: bool,
+    actor: str,
+    now: datetime,
+) -> Steps[list[Applied]]:
+    """Make the store's tasks as these definitions say, all or none. What is due already is first decided as before.
+
+    A new task gets the id that `uuids` names for it, else one of its own. Calendars are written first, and who uses
+    them is reckoned again last: tasks that change or go with them are not held against them. Raises TaskFileError: a
+    calendar is not known, or leaves a task no time.
+    """
     _check_names(definitions)
     yield ask("begin_change")
+    changed = yield from calendar_verbs.write(calendars, actor=actor, now=now)
+    known = yield from calendar_verbs.every()
     tasks = {task.name: task for task in (yield from every())}
     applied: list[Applied] = []
     for definition in definitions:
         old = tasks.pop(definition.name, None) or tasks.pop(definition.renamed_from or "", None)
         if old is None:
-            applied.append((yield from _create(definition, now=now)))
+            uuid = uuids.get(definition.name) or uuid4()
+            applied.append((yield from _create(definition, uuid, calendars=known, now=now)))
         elif replace(old.definition, renamed_from=None) == replace(definition, renamed_from=None):
             applied.append(Applied(definition.name, "unchanged", old.version))
         else:
-            applied.append((yield from _change(old, definition, now=now)))
+            applied.append((yield from _change(old, definition, calendars=known, now=now)))
     if prune:
         for task in tasks.values():
             applied.append((yield from _remove(task, now=now)))
+    yield from calendar_verbs.retime(changed, now=now)
     for one in applied:
         if one.verdict != "unchanged":
             yield ask("insert_audit", now=now, actor=actor, verb="apply", subject=one.name, detail=one.verdict)
@@ -59,14 +81,14 @@ def _check_names(definitions: Sequence[Definition]) -> None:
             raise Conflict(f'task "{name}" is defined {count} times: give each task a name of its own.')
 
 
-def _create(definition: Definition, *, now: datetime) -> Steps[Applied]:
-    uuid = uuid4()
+def _create(definition: Definition, uuid: UUID, *, calendars: Mapping[str, Calendar], now: datetime) -> Steps[Applied]:
     rows = yield ask("insert_task", uuid=uuid, name=definition.name, now=now)
     task_id = TaskId(rows[0]["id"])
     yield from _write_definition(task_id, 1, definition, now=now)
     if definition.schedule is not None:
-        timing = codec.write_timing(_timing(definition, definition.schedule, anchor=now))
-        yield from _write_schedule(Schedule(task_id, uuid, 1, _first_version(1), None, None, timing), now=now)
+        timing = _timing(definition, definition.schedule, calendars=calendars, anchor=now, now=now)
+        fresh = Schedule(task_id, uuid, 1, _first_version(1), None, None, codec.write_timing(timing))
+        yield from reckoning.write_schedule(replace(fresh, runs_left=runs_left(None, timing)), now=now)
     yield Change("task", definition.name, "active", "created")
     return Applied(definition.name, "created", 1)
 
@@ -79,62 +101,62 @@ def _first_version(task_version: int) -> int:
     return task_version << 32
 
 
-def _change(old: Task, definition: Definition, *, now: datetime) -> Steps[Applied]:
+def _change(old: Task, definition: Definition, *, calendars: Mapping[str, Calendar], now: datetime) -> Steps[Applied]:
     version = old.version + 1
-    schedule = yield from _decide_due(old.id, now=now)
+    schedule = yield from decide_due(old.id, now=now)
     yield ask("change_task", id=old.id, name=definition.name, version=version, now=now)
     yield from _write_definition(old.id, version, definition, now=now)
     if definition.schedule is None:
-        yield from _leave_behind(schedule, now=now)
+        yield from leave_behind(schedule, now=now)
         yield ask("delete_schedule", task_id=old.id)
-    elif schedule is None or codec.read_timing(schedule.timing).schedule != definition.schedule:
-        yield from _leave_behind(schedule, now=now)
-        timing = codec.write_timing(_timing(definition, definition.schedule, anchor=now))
-        last = schedule.last_due_at if schedule else None
-        state: ScheduleState = "paused" if old.state == "paused" else "active"
-        fresh = Schedule(old.id, old.uuid, version, _first_version(version), None, last, timing, state)
-        yield from _write_schedule(fresh, now=now)
     else:
-        kept = codec.read_timing(schedule.timing)
-        changed = replace(kept, misfire=definition.misfire, overlap=definition.overlap)
-        yield ask("change_timing", task_id=old.id, task_version=version, timing=codec.write_timing(changed))
-        if schedule.next_at is not None:
-            yield Wake("clock", schedule.next_at)
+        yield from _change_schedule(old, schedule, definition, calendars=calendars, now=now)
     yield Change("task", definition.name, old.state, "changed", {"version": version})
     return Applied(definition.name, "changed", version)
 
 
-def _decide_due(task_id: TaskId, *, now: datetime) -> Steps[Schedule | None]:
-    """Decide by the old version what is due already, and return the schedule as it stands then."""
-    schedule = yield from _schedule(task_id)
-    while schedule is not None and schedule.state == "active" and schedule.next_at and schedule.next_at <= now:
-        yield from record_firings([decide(schedule, now=now)], now=now)
-        schedule = yield from _schedule(task_id)
-    return schedule
-
-
-def _leave_behind(schedule: Schedule | None, *, now: datetime) -> Steps[None]:
-    """Note the due times that a schedule which is paused or stopped takes with it."""
-    if schedule is None or schedule.next_at is None or schedule.next_at > now:
+def _change_schedule(
+    task: Task, old: Schedule | None, definition: Definition, *, calendars: Mapping[str, Calendar], now: datetime
+) -> Steps[None]:
+    assert definition.schedule is not None
+    version = task.version + 1
+    kept = codec.read_timing(old.timing) if old else None
+    anchor = reckoning.anchor_of(kept, definition.schedule, now=now) if kept else now
+    timing = _timing(definition, definition.schedule, calendars=calendars, anchor=anchor, now=now)
+    if old is not None and kept is not None and reckoning.is_due_as_before(kept, timing):
+        changed = replace(kept, schedule=timing.schedule, misfire=timing.misfire, overlap=timing.overlap)
+        yield ask("change_timing", task_id=task.id, task_version=version, timing=codec.write_timing(changed))
+        if old.next_at is not None:
+            yield Wake("clock", old.next_at)
+        if old.state == "stopped" and is_followed(timing.schedule):
+            yield from followed.go_on(replace(old, state="active"), reach=None, now=now)
         return
-    if schedule.state == "paused":
-        entry = _passed(schedule, reason=schedule.reason or "paused", now=now)[1]
-        yield from note_in_ledger(schedule, [entry] if entry else [], now=now)
-    elif schedule.state == "stopped":
-        reason = f"the schedule was stopped: {schedule.reason}"
-        entry = LedgerEntry(schedule.next_at, schedule.next_at, 1, "stopped", reason)
-        yield from note_in_ledger(schedule, [entry], now=now)
+    goes_on = kept is not None and is_followed(kept.schedule) and is_followed(timing.schedule)
+    yield from leave_behind(None if goes_on else old, now=now)
+    last, left = old.last_due_at if old else None, runs_left(old, timing)
+    state: ScheduleState = "paused" if task.state == "paused" else "active"
+    text = codec.write_timing(timing)
+    fresh = Schedule(task.id, task.uuid, version, _first_version(version), None, last, text, state, runs_left=left)
+    yield from reckoning.write_schedule(fresh, old=old, now=now)
 
 
-def _schedule(task_id: TaskId) -> Steps[Schedule | None]:
-    rows = yield ask("lock_schedule", task_id=task_id)
-    return codec.read_schedule(rows[0]) if rows else None
+def _timing(
+    definition: Definition, schedule: Json, *, calendars: Mapping[str, Calendar], anchor: datetime, now: datetime
+) -> Timing:
+    """Return the timing of a definition. Raises TaskFileError: it cannot be followed with these calendars."""
+    try:
+        timing = reckoning.timing_of(definition, schedule, calendars=calendars, anchor=anchor)
+        if not is_followed(schedule):
+            times.check(codec.read_trigger(codec.write_timing(timing)), now)
+    except TriggerError as error:
+        raise TaskFileError(f"[task.{definition.name}] schedule: {error}") from None
+    return timing
 
 
 def _remove(task: Task, *, now: datetime) -> Steps[Applied]:
     reason = "removed by apply --prune"
-    schedule = yield from _decide_due(task.id, now=now)
-    yield from _leave_behind(schedule, now=now)
+    schedule = yield from decide_due(task.id, now=now)
+    yield from leave_behind(schedule, now=now)
     yield ask("remove_task", id=task.id, reason=reason, now=now)
     yield ask("delete_schedule", task_id=task.id)
     yield Change("task", task.name, "removed", reason)
@@ -146,45 +168,30 @@ def _write_definition(task_id: TaskId, version: int, definition: Definition, *, 
     yield ask("insert_definition", task_id=task_id, version=version, definition=text, now=now)
 
 
-def _timing(definition: Definition, schedule: Json, *, anchor: datetime) -> Timing:
-    hashed = "H" in str(schedule.get("cron", ""))
-    return Timing(schedule, anchor, definition.misfire, definition.overlap, definition.name if hashed else "")
+def pause(name: str, *, reason: str, actor: str, now: datetime, until: datetime | None = None) -> Steps[Task]:
+    """Stop a task's triggers until it is resumed, or until a moment. What is due already is decided first.
 
-
-def _write_schedule(schedule: Schedule, *, now: datetime) -> Steps[None]:
-    """Write a schedule whose trigger is new: it first fires strictly after now."""
-    after = max(now, schedule.last_due_at) if schedule.last_due_at else now
-    next_at = times.next_after(codec.read_trigger(schedule.timing), after)
-    state, reason = (schedule.state, None) if next_at else ("finished", "no further times")
-    yield ask(
-        "write_schedule",
-        task_id=schedule.task_id,
-        task_uuid=schedule.task_uuid,
-        task_version=schedule.task_version,
-        version=schedule.version,
-        state=state,
-        reason=reason,
-        next_at=next_at,
-        last_due_at=schedule.last_due_at,
-        timing=schedule.timing,
-    )
-    if next_at is not None:
-        yield Wake("clock", next_at)
-
-
-def pause(name: str, *, reason: str, actor: str, now: datetime) -> Steps[Task]:
-    """Stop a task's triggers until it is resumed. What is due already is decided first; a paused task stays so."""
+    A paused task stays so, with the new reason and end where it is asked again.
+    """
+    if until is not None and until <= now:
+        raise Conflict(f'task "{name}" cannot be paused until {until:%Y-%m-%d %H:%M:%S}Z: that is over.')
     yield ask("begin_change")
     task = yield from read(name)
-    if task.state == "paused":
+    if task.state == "paused" and until == task.resume_at:
         return task
-    yield from _decide_due(task.id, now=now)
-    yield ask("pause_task", id=task.id, reason=reason, now=now)
+    if task.state == "active":
+        schedule = yield from decide_due(task.id, now=now)
+        if schedule is not None and is_followed(codec.read_timing(schedule.timing).schedule):
+            yield from followed.rest(task.id)
+    yield ask("pause_task", id=task.id, reason=reason, resume_at=until, now=now)
     yield ask("pause_schedule", task_id=task.id, reason=reason)
-    yield ask("insert_audit", now=now, actor=actor, verb="pause", subject=name, detail=reason)
-    yield Change("task", name, "paused", reason)
+    detail = f"{reason}, until {until:%Y-%m-%d %H:%M:%S}Z" if until else reason
+    yield ask("insert_audit", now=now, actor=actor, verb="pause", subject=name, detail=detail)
+    yield Change("task", name, "paused", detail)
     yield Wake("ingest", now)
-    return replace(task, state="paused", reason=reason, changed_at=now)
+    if until is not None:
+        yield Wake("clock", until)
+    return replace(task, state="paused", reason=reason, changed_at=now, resume_at=until)
 
 
 def resume(name: str, *, actor: str, now: datetime) -> Steps[Task]:
@@ -194,28 +201,66 @@ def resume(name: str, *, actor: str, now: datetime) -> Steps[Task]:
     if task.state != "paused":
         raise Conflict(f'task "{name}" is {task.state}, not paused: there is nothing to resume.')
     yield ask("resume_task", id=task.id, now=now)
-    schedule = yield from _schedule(task.id)
+    schedule = yield from reckoning.lock(task.id)
     if schedule is not None and schedule.state == "paused":
-        yield from _resume_schedule(schedule, reason=task.reason or "paused", now=now)
+        yield from reckoning.resume_schedule(schedule, since=task.changed_at, reason=task.reason or "paused", now=now)
     yield ask("insert_audit", now=now, actor=actor, verb="resume", subject=name, detail=None)
     yield Change("task", name, "active", "resumed")
     yield Wake("ingest", now)
-    return replace(task, state="active", reason=None, changed_at=now)
+    return replace(task, state="active", reason=None, changed_at=now, resume_at=None)
 
 
-def _resume_schedule(schedule: Schedule, *, reason: str, now: datetime) -> Steps[None]:
-    next_at, entry = _passed(schedule, reason=reason, now=now)
-    state, why = ("active", None) if next_at else ("finished", "no further times")
-    last = entry.last_due_at if entry else schedule.last_due_at
-    yield ask("resume_schedule", task_id=schedule.task_id, state=state, reason=why, next_at=next_at, last_due_at=last)
-    yield from note_in_ledger(schedule, [entry] if entry else [], now=now)
-    if next_at is not None:
-        yield Wake("clock", next_at)
+def ended_pauses(*, until: datetime) -> Steps[list[tuple[str, datetime]]]:
+    """Return the tasks whose pause ends by a moment, with when it does, the earliest first."""
+    rows = yield ask("list_ended_pauses", until=until, limit=100)
+    return [(row["name"], codec.known_time(row["resume_at"])) for row in rows]
 
 
-def _passed(schedule: Schedule, *, reason: str, now: datetime) -> tuple[datetime | None, LedgerEntry | None]:
-    trigger = codec.read_trigger(schedule.timing)
-    return firing.pass_over(schedule, trigger, now=now, verdict="paused", reason=f"paused: {reason}")
+def end_pause(name: str, resume_at: datetime, *, now: datetime) -> Steps[None]:
+    """Resume a task whose pause ended at `resume_at`: what was due since then is due now. Another may have done it."""
+    task = yield from read(name)
+    if task.resume_at == resume_at <= now:
+        yield from resume(name, actor="clock", now=resume_at)
+
+
+def skip(name: str, due_at: datetime, *, reason: str, actor: str, now: datetime) -> Steps[Schedule]:
+    """Leave out one due time to come. Raises NotFound, Conflict."""
+    change = Override(due_at, None, reason)
+    return (yield from _override(name, change, verb="skip", actor=actor, now=now))
+
+
+def move(name: str, due_at: datetime, *, to: datetime, reason: str, actor: str, now: datetime) -> Steps[Schedule]:
+    """Let one due time to come run at another moment instead. Raises NotFound, Conflict."""
+    return (yield from _override(name, Override(due_at, to, reason), verb="move", actor=actor, now=now))
+
+
+def _override(name: str, change: Override, *, verb: str, actor: str, now: datetime) -> Steps[Schedule]:
+    schedule = yield from _schedule_to_change(name, now=now)
+    changed = yield from reckoning.override(schedule, change, now=now)
+    to = f" to {change.moved_to:%Y-%m-%d %H:%M:%S}Z" if change.moved_to else ""
+    detail = f"{change.due_at:%Y-%m-%d %H:%M:%S}Z{to}: {change.reason}"
+    yield ask("insert_audit", now=now, actor=actor, verb=verb, subject=name, detail=detail)
+    return changed
+
+
+def restore(name: str, due_at: datetime, *, actor: str, now: datetime) -> Steps[Schedule]:
+    """Take back that a due time was skipped or moved. Raises NotFound, Conflict."""
+    schedule = yield from _schedule_to_change(name, now=now)
+    changed = yield from reckoning.restore(schedule, due_at, now=now)
+    detail = f"{due_at:%Y-%m-%d %H:%M:%S}Z as scheduled"
+    yield ask("insert_audit", now=now, actor=actor, verb="restore", subject=name, detail=detail)
+    return changed
+
+
+def _schedule_to_change(name: str, *, now: datetime) -> Steps[Schedule]:
+    yield ask("begin_change")
+    task = yield from read(name)
+    schedule = yield from decide_due(task.id, now=now)
+    if schedule is None:
+        raise Conflict(f'task "{name}" has no schedule: it has no due times to skip or move.')
+    if is_followed(codec.read_timing(schedule.timing).schedule):
+        raise Conflict(f'task "{name}" follows data: to skip or move one of its times, change the data.')
+    return schedule
 
 
 def read(name: str) -> Steps[Task]:

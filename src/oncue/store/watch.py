@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from oncue.store import codec
+from oncue.store import codec, followed
 from oncue.store.base import Steps, ask
+from oncue.zonedata import edition
 
 MOST = 100_000
 
@@ -23,6 +24,17 @@ class Component:
     pid: int
     started_at: datetime
     seen_at: datetime
+    zone_data: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """One thing that somebody did."""
+
+    happened_at: datetime
+    actor: str
+    subject: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +51,21 @@ class Figures:
     oldest_schedule: datetime | None
     oldest_run: datetime | None
     stopped: tuple[tuple[str, str], ...]
+    runs_held: int = 0
 
 
 def beat(instance: str, name: str, *, host: str, pid: int, started_at: datetime, now: datetime) -> Steps[None]:
     """Say that a component of this process is alive."""
-    yield ask("beat", instance=instance, name=name, host=host, pid=pid, started_at=started_at, now=now)
+    yield ask(
+        "beat",
+        instance=instance,
+        name=name,
+        host=host,
+        pid=pid,
+        started_at=started_at,
+        now=now,
+        zone_data=edition(),
+    )
 
 
 def leave(instance: str) -> Steps[None]:
@@ -55,7 +77,13 @@ def components() -> Steps[list[Component]]:
     rows = yield ask("list_components")
     return [
         Component(
-            row["instance"], row["name"], row["host"], row["pid"], _time(row["started_at"]), _time(row["seen_at"])
+            row["instance"],
+            row["name"],
+            row["host"],
+            row["pid"],
+            codec.known_time(row["started_at"]),
+            codec.known_time(row["seen_at"]),
+            row["zone_data"],
         )
         for row in rows
     ]
@@ -82,13 +110,14 @@ def figures(*, now: datetime) -> Steps[Figures]:
         oldest_schedule=codec.as_time(oldest_schedule[0]["next_at"]) if oldest_schedule else None,
         oldest_run=codec.as_time(oldest_run[0]["ready_at"]) if oldest_run else None,
         stopped=tuple((row["name"], row["reason"] or "") for row in stopped),
+        runs_held=open_runs.get("held", 0),
     )
 
 
 def held(*, now: datetime, before: datetime, limit: int = 1000) -> Steps[list[tuple[str, str, datetime]]]:
     """Return (task, reason, since) of runs asked for before a moment that were tried in vain and wait to be again."""
     rows = yield ask("list_held", now=now, before=before, limit=limit)
-    return [(row["name"], row["reason"], _time(row["asked_at"])) for row in rows]
+    return [(row["name"], row["reason"], codec.known_time(row["asked_at"])) for row in rows]
 
 
 def ledger(task_id: int, *, first: datetime, last: datetime, limit: int) -> Steps[list[dict[str, Any]]]:
@@ -96,14 +125,23 @@ def ledger(task_id: int, *, first: datetime, last: datetime, limit: int) -> Step
     rows = yield ask("read_ledger", task_id=task_id, first=first, last=last, limit=limit)
     return [
         {
-            "first_due_at": _time(row["first_due_at"]),
-            "last_due_at": _time(row["last_due_at"]),
+            "first_due_at": codec.known_time(row["first_due_at"]),
+            "last_due_at": codec.known_time(row["last_due_at"]),
             "count": row["count"],
             "verdict": row["verdict"],
             "reason": row["reason"],
             "task_version": row["task_version"],
+            "created_at": codec.known_time(row["created_at"]),
         }
         for row in rows
+    ]
+
+
+def audit(verb: str, *, limit: int) -> Steps[list[Audited]]:
+    """Return the latest entries of the audit with a verb."""
+    rows = yield ask("list_audit", verb=verb, limit=limit)
+    return [
+        Audited(codec.known_time(row["happened_at"]), row["actor"], row["subject"], row["detail"] or "") for row in rows
     ]
 
 
@@ -126,13 +164,8 @@ def sweep(*, ended_before: datetime, events_before: datetime, silent_before: dat
         ("delete_ledger", ended_before),
         ("delete_audit", ended_before),
         ("delete_events", events_before),
+        ("delete_backfills", ended_before),
         ("delete_components", silent_before),
     ):
         gone += len((yield ask(name, before=before, limit=limit)))
-    return gone
-
-
-def _time(value: Any) -> datetime:
-    moment = codec.as_time(value)
-    assert moment is not None
-    return moment
+    return gone + (yield from followed.sweep(limit=limit))

@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from statistics import median
 
 from oncue.cli.demo.children import Webhook
-from oncue.model import LedgerEntry, Run
+from oncue.model import Run
 from oncue.rules import states
+from oncue.rules.firing import LedgerEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from oncue.cli.demo.screen import Screen
 from oncue.cli.demo.shop import Shop
 from oncue.config import load_config
 from oncue.errors import ConfigError
-from oncue.model import DeadLetter, LedgerEntry, Run, Task
+from oncue.model import DeadLetter, Run, Task
+from oncue.rules.firing import LedgerEntry
 from oncue.store import failures, runs, tasks, watch
 
 T = TypeVar("T")

@@ -11,8 +11,9 @@ from oncue import wall
 from oncue.cli.demo.children import Webhook
 from oncue.cli.demo.screen import clock_text
 from oncue.cli.demo.stage import PERIOD, REMINDER, Missing, Stage
-from oncue.model import DeadLetter, LedgerEntry, Run, Task
+from oncue.model import DeadLetter, Run, Task
 from oncue.rules import states
+from oncue.rules.firing import LedgerEntry
 
 OUTAGE: Final = 4  # due times
 MOMENT: Final = timedelta(milliseconds=1)

@@ -147,7 +147,7 @@ class EventConformance:
 
         (entry,) = await store.read(watch.ledger, paused.id, first=at(0), last=at(9), limit=10)
         assert (accepted.verdict, accepted.runs, await latest(store)) == ("accepted", (), [])
-        assert (entry["verdict"], entry["count"], entry["first_due_at"]) == ("paused", 1, at(5))
+        assert (entry["verdict"], entry["count"], entry["first_due_at"]) == ("skipped", 1, at(5))
 
     async def test_an_event_of_a_task_that_was_resumed_meanwhile_is_stale(self, store: Store) -> None:
         await make_task(store, schedule=None)

@@ -16,11 +16,11 @@ from oncue.store.base import Store
 from oncue.testing.conformance.stores import messages, tasks_and_runs
 from oncue.testing.conformance.stores.subject import Subject
 
-# No verb leads into these states yet, or out of them.
+# No verb leads into these states yet, or out of them; a run is held from its first moment.
 ELSEWHERE: dict[str, dict[str, set[str]]] = {
     "task": {"states": set(), "moves": set()},
     "schedule": {"states": set(), "moves": set()},
-    "run": {"states": {"held"}, "moves": {"hold", "release"}},
+    "run": {"states": set(), "moves": {"hold"}},
     "delivery": {"states": set(), "moves": set()},
     "dead_letter": {"states": {"quarantined"}, "moves": {"quarantine", "release"}},
     "requeue": {"states": set(), "moves": set()},

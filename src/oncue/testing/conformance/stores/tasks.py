@@ -256,7 +256,7 @@ class TaskConformance:
         assert task.state == "active"
         assert schedule is not None
         assert (schedule.state, schedule.next_at, schedule.last_due_at) == ("active", at(minutes=11), at(minutes=10))
-        assert await _ledger(store) == [("paused", 10)]
+        assert await _ledger(store) == [("skipped", 10)]
         assert await latest(store) == []
 
     async def test_what_is_due_when_a_task_is_paused_is_decided_before(self, store: Store) -> None:
@@ -305,7 +305,7 @@ class TaskConformance:
 
         assert (await store.read(tasks.read, "welcome")).state == "paused"
         assert await upcoming(store, at(days=1)) == []
-        assert await _ledger(store) == [("paused", 3)]
+        assert await _ledger(store) == [("skipped", 3)]
 
     async def test_a_backlog_of_more_than_one_transaction_is_decided_before_a_change(self, store: Store) -> None:
         misfire = Misfire(catch_up="all")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from oncue.model import Firing, Json, Run, RunState, Schedule
+from functools import partial
+
+from oncue.definition import Misfire
+from oncue.model import Json, Run, RunState, Schedule
 from oncue.rules import firing
-from oncue.store import deliveries, endings, runs, schedules, tasks
+from oncue.rules.firing import Firing
+from oncue.store import catch_up, deliveries, endings, reckoning, runs, schedules, tasks
 from oncue.store.base import Steps, Store, ask
 from oncue.testing.factories import (
     apply,
@@ -41,8 +45,11 @@ class TaskSubject:
 
     async def attempt(self, move: str) -> None:
         match move:
-            case "pause":
-                await self._store.write(tasks.pause, "welcome", reason="test", actor="tester", now=at(1))
+            case "pause" | "extend":
+                until = at(days=9) if move == "extend" else None
+                pausing = partial(tasks.pause, "welcome", reason="test", until=until, actor="tester", now=at(1))
+                if move == "pause" or (await self.state()) == "paused":
+                    await self._store.write(pausing)
             case "resume":
                 await self._store.write(tasks.resume, "welcome", actor="tester", now=at(2))
             case "remove":
@@ -61,13 +68,17 @@ class ScheduleSubject:
 
     async def bring_to(self, state: str) -> None:
         once = state == "finished" or self._move == "finish"
-        await apply(self._store, make_definition(schedule=ONCE if once else {"every": "1m"}))
+        counted = self._move == "revive" and state == "finished"
+        counts: Json = {"max_runs": 1} if counted else {}
+        await apply(self._store, make_definition(schedule=ONCE if once and not counted else {"every": "1m"} | counts))
         (self._held,) = await upcoming(self._store, at(60))
         match state:
             case "paused":
                 await self.attempt("pause")
             case "stopped":
                 await self.attempt("stop")
+            case "finished" if self._move == "revive":
+                await fire_due(self._store, at(60))
             case "finished":
                 await self.attempt("finish")
         self._held = await schedule_of(self._store)
@@ -89,6 +100,8 @@ class ScheduleSubject:
                 await self._store.write(tasks.pause, "welcome", reason="test", actor="tester", now=at(2))
             case "resume":
                 await self._store.write(tasks.resume, "welcome", actor="tester", now=at(3))
+            case "revive":
+                await self._store.write(reckoning.revive, [self._held.task_id], now=at(61))
             case "change":
                 await apply(self._store, make_definition(schedule=HOURLY), now=at(62))
 
@@ -107,6 +120,10 @@ class RunSubject:
         self._run: Run | None = None
 
     async def bring_to(self, state: str) -> None:
+        if state == "held":
+            await apply(self._store, make_definition(misfire=Misfire(hold=True)), now=at(0))
+            self._run = (await fire_due(self._store, at(170)))[0]
+            return
         overlap = "skip" if state == "skipped" or self._move == "skip" else "queue"
         await apply(self._store, make_definition(overlap=overlap), now=at(0))
         await fire_due(self._store, at(60))
@@ -142,11 +159,12 @@ class RunSubject:
         match move:
             case "claim" | "queue" | "skip":
                 await claim(self._store, at(hours=1))
-            case "wake":
-                assert self._holder is not None
+            case "wake" if self._holder is not None:
                 await checkpoint(self._store, self._holder, page(confirmed=1), now=at(130))
             case "give_back":
                 await self._store.write(runs.give_back, run, ready_at=at(130), counted=True, reason="test")
+            case "release":
+                await self._store.write(catch_up.release, [run.task_id], actor="tester", now=at(200))
             case "settle":
                 await checkpoint(self._store, run, page(open=[make_delivery(run, ready_at=at(121))]), now=at(121))
             case "finish" | "part":

@@ -33,6 +33,7 @@ from oncue.testing.factories import (
     page,
     settled,
 )
+from oncue.zonedata import edition
 
 
 async def _sweep(store: Store, now: datetime, *, limit: int = 1000) -> int:
@@ -111,7 +112,7 @@ class UpkeepConformance:
         listed = await store.read(watch.components)
         await store.write(watch.leave, "i1")
 
-        assert listed == [watch.Component("i1", "clock", "h", 7, at(0), at(10))]
+        assert listed == [watch.Component("i1", "clock", "h", 7, at(0), at(10), edition())]
         assert await store.read(watch.components) == []
 
     async def test_figures_count_what_is_open_and_name_the_oldest(self, store: Store) -> None:

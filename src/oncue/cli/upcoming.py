@@ -1,0 +1,55 @@
+"""Times to come as a table: in the zone of the schedule, of the reader where that is another, and in UTC."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from oncue.rules import identity, times
+
+LOCALTIME = Path("/etc/localtime")
+
+
+def rows_of(trigger: times.Trigger, moments: Sequence[datetime]) -> list[str]:
+    """Return the moments as lines below their headings."""
+    zone = trigger.zone
+    columns = [(zone.key, [_shown(moment.astimezone(zone)) for moment in moments])]
+    if _differs(trigger, moments):
+        columns.append((f"{reader()} (yours)", [_shown(moment.astimezone()) for moment in moments]))
+    if zone.key != "UTC":
+        columns.append(("UTC", [identity.time_text(moment) for moment in moments]))
+    columns.append(("", [times.note_of(trigger, moment) or "" for moment in moments]))
+    padded = []
+    for heading, words in columns:
+        width = max(map(len, (heading, *words)))
+        padded.append([f"{word:{width}}" for word in (heading, *words)])
+    return ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
+
+
+def horizon_of(trigger: times.Trigger) -> list[str]:
+    """Return a line for each calendar that ends: up to when it is known."""
+    return [
+        f'Calendar "{calendar.name}" is known until {calendar.known_until}: import it again before that.'
+        for calendar in times.calendars_of(trigger)
+        if calendar.known_until is not None
+    ]
+
+
+def reader() -> str:
+    """Return the name of the reader's zone: that of TZ, else of this host."""
+    if name := os.environ.get("TZ", "").removeprefix(":"):
+        return name
+    _, _, linked = str(LOCALTIME.resolve()).partition("/zoneinfo/")
+    return linked or "local"
+
+
+def _differs(trigger: times.Trigger, moments: Sequence[datetime]) -> bool:
+    """Say whether the reader's clock shows other times than both the schedule's zone and UTC."""
+    offsets = [moment.astimezone().utcoffset() for moment in moments]
+    return any(offsets) and offsets != [moment.astimezone(trigger.zone).utcoffset() for moment in moments]
+
+
+def _shown(local: datetime) -> str:
+    return f"{local:%a} {local.isoformat(' ')}"

@@ -1,0 +1,137 @@
+"""The kinds of a single trigger, and what each answers: the next time, the one before, how many, and the walk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from typing import Final
+
+from oncue.errors import TriggerError
+from oncue.rules import every as steps
+from oncue.rules import rrule as calendar
+from oncue.rules import zones
+from oncue.rules.at import At, last_moment, next_moment
+from oncue.rules.cron import Cron, is_ended
+from oncue.rules.every import Every
+from oncue.rules.pattern import HORIZON, SECOND
+from oncue.rules.rrule import Rrule
+
+TICK: Final = timedelta(microseconds=1)
+LAST: Final = datetime.max.replace(tzinfo=UTC) - timedelta(days=2)
+
+Kind = At | Every | Cron | Rrule
+
+
+def next_after(kind: Kind, after: datetime) -> datetime | None:
+    """Return the first time strictly later than `after`, in UTC; none if there is none, or only beyond the search."""
+    after = after.astimezone(UTC)
+    try:
+        match kind:
+            case Cron(_, zone, pattern):
+                return zones.first_placed(pattern, zone, after, kind.placing)
+            case Every():
+                return steps.next_step(kind, after)
+            case Rrule():
+                return calendar.next_time(kind, after)
+            case At():
+                return next_moment(kind, after)
+    except OverflowError:
+        return None  # the end of the calendar
+
+
+def previous_before(kind: Kind, before: datetime) -> datetime | None:
+    """Return the last time strictly earlier than `before`, in UTC; none if there is none, or only beyond the search."""
+    before = before.astimezone(UTC)
+    try:
+        match kind:
+            case Cron(_, zone, pattern):
+                return zones.last_placed(pattern, zone, before, kind.placing)
+            case Every():
+                return steps.last_step(kind, before)
+            case Rrule():
+                return calendar.last_before(kind, before)
+            case At():
+                return last_moment(kind, before)
+    except OverflowError:
+        return None
+
+
+def walk(kind: Kind, after: datetime) -> Iterator[datetime]:
+    """Yield the times later than `after`."""
+    while (moment := next_after(kind, after)) is not None:
+        yield moment
+        after = moment
+
+
+def walk_back(kind: Kind, before: datetime) -> Iterator[datetime]:
+    """Yield the times earlier than `before`, the latest first."""
+    while (moment := previous_before(kind, before)) is not None:
+        yield moment
+        before = moment
+
+
+def count_between(kind: Kind, after: datetime, until: datetime) -> tuple[int, datetime | None, datetime | None]:
+    """Return how many times lie in (after, until], the first and the last of them.
+
+    The cost does not grow with the count, but for calendar steps: they walk.
+    """
+    first = next_after(kind, after)
+    if first is None or first > until:
+        return 0, None, None
+    last = previous_before(kind, min(until, LAST) + TICK) or first
+    count = count_fast(kind, after, last)
+    if count is None:
+        count = sum(1 for _ in takewhile(lambda moment: moment <= until, walk(kind, after)))
+    return count, first, last
+
+
+def count_fast(kind: Kind, after: datetime, until: datetime) -> int | None:
+    """Return how many times lie in (after, until] where the cost does not grow with them, none if only a walk tells."""
+    match kind:
+        case Cron(_, zone, pattern):
+            return zones.count_placed(pattern, zone, after.astimezone(UTC), until.astimezone(UTC), kind.placing)
+        case Every():
+            return steps.count_steps(kind, after, until)
+        case Rrule():
+            return calendar.count_times(kind, after.astimezone(UTC), until.astimezone(UTC))
+        case At():
+            return sum(after < moment <= until for moment in kind.moments)
+
+
+def skipped_walls(kind: Kind, moment: datetime) -> list[datetime]:
+    """Return the wall times that the clocks skipped and that a trigger makes up for at one of its times."""
+    skipped = zones.walls_behind(kind.zone, moment, kind.placing)
+    return [] if skipped is None else walls_in(kind, *skipped)
+
+
+def walls_in(kind: Kind, low: datetime, high: datetime) -> list[datetime]:
+    """Return the wall times in [low, high) that a trigger names, none of elapsed time."""
+    match kind:
+        case Cron(_, _, pattern):
+            walls = []
+            wall = pattern.first_from(low)
+            while wall is not None and wall < high:
+                walls.append(wall)
+                wall = pattern.first_from(wall + SECOND)
+            return walls
+        case Every():
+            return steps.walls_in(kind, low, high)
+        case Rrule():
+            return calendar.walls_in(kind, low, high)
+        case At():
+            return [kind.wall] if kind.wall and low <= kind.wall < high else []
+
+
+def check(kind: Kind, after: datetime) -> None:
+    """Raise TriggerError for a kind that can never fire. One that has merely ended is not refused."""
+    if isinstance(kind, Cron) and not is_ended(kind, after) and _is_far(next_after(kind, after), after):
+        raise TriggerError(
+            f'cron: "{kind.text}" has no time in the 13 years after {after.date()}. Write a day that its months have.'
+        )
+    if isinstance(kind, Rrule) and calendar.is_impossible(kind):
+        raise TriggerError(f'rrule: "{kind.text}" names no time at all. Check its BY parts against each other.')
+
+
+def _is_far(found: datetime | None, after: datetime) -> bool:
+    return found is None or found - after > HORIZON

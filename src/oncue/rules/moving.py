@@ -1,0 +1,156 @@
+"""Times that a calendar moves: from a run of days that are not allowed to the allowed day behind or before it.
+
+What is moved is the wall time, and its trigger places it there by its own rules for changes of the clocks. The placed
+time is not judged again: where the clock skips midnight it can show the day after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Final
+
+from oncue.errors import TriggerError
+from oncue.rules import exclusion, kinds, zones
+from oncue.rules.cron import Cron
+from oncue.rules.days import day_at, first_day, first_instant, last_day, last_instant
+from oncue.rules.every import Every
+from oncue.rules.kinds import TICK, Kind
+from oncue.rules.pattern import HORIZON
+from oncue.rules.placing import CALENDAR
+from oncue.rules.rrule import Rrule
+from oncue.rules.search import Way, named
+from oncue.rules.timetable import Timetable
+
+MOST_MOVED: Final = 1000
+DAY: Final = timedelta(days=1)
+AROUND: Final = timedelta(days=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Days in a row that are not allowed, between two that are; none where there is no such day in 13 years."""
+
+    earlier: date | None
+    later: date | None
+
+
+def moved(table: Timetable, way: Way, start: datetime) -> Iterator[datetime]:
+    """Yield the moments beyond `start` to which a calendar moved times, each once."""
+    for run in _runs(table, way, start):
+        for moment in sorted(landed(table, run), reverse=way.is_back):
+            if way.is_beyond(moment, start):
+                yield moment
+                start = moment
+
+
+def run_of(table: Timetable, day: date) -> Run:
+    """Return the run of days around one that is not allowed."""
+    return Run(last_day(table.days, day), first_day(table.days, day))
+
+
+def landed(table: Timetable, run: Run) -> dict[datetime, datetime]:
+    """Return the moments to which the times of a run of days are moved, each with one that was moved there."""
+    found: dict[datetime, datetime] = {}
+    for kind in table.parts:
+        for wall, moment in _moved_walls(table, kind, run).items():
+            for placed in place(kind, wall):
+                if table.is_within(placed) and not exclusion.names(table.excluded, placed):
+                    found.setdefault(placed, moment)
+    return found
+
+
+def destinations(table: Timetable, moment: datetime) -> list[datetime]:
+    """Return the moments to which a time on a day that is not allowed is moved."""
+    run = run_of(table, day_at(table.zone, moment))
+    target = run.later if table.move == "next" else run.earlier
+    if target is None:
+        return []
+    named = [kind for kind in table.parts if exclusion.names((kind,), moment)]
+    return [placed for kind in named for wall in _carried(table, kind, moment, target) for placed in place(kind, wall)]
+
+
+def place(kind: Kind, wall: datetime) -> tuple[datetime, ...]:
+    """Return the instants at which a trigger is due where it names a wall time; elapsed time goes by calendar rules."""
+    is_elapsed = (isinstance(kind, Rrule) and kind.is_elapsed) or (isinstance(kind, Every) and kind.step.is_elapsed)
+    return zones.place_wall(wall, kind.zone, CALENDAR if is_elapsed else kind.placing)
+
+
+def _carried(table: Timetable, kind: Kind, moment: datetime, target: date) -> list[datetime]:
+    """Return the wall times of one of a part's times, what the clock shows and what it skipped, on another day."""
+    shown = moment.astimezone(kind.zone).replace(tzinfo=None, fold=0)
+    skipped = kinds.skipped_walls(kind, moment)
+    walls = [*skipped, *kinds.walls_in(kind, shown, shown + TICK)] if skipped else [shown]
+    days = target - day_at(table.zone, moment)
+    return [wall + days + (shown.date() - wall.date()) for wall in walls]
+
+
+def _runs(table: Timetable, way: Way, start: datetime) -> Iterator[Run]:
+    """Yield the runs of days with times, of which some may be moved beyond `start`."""
+    search = _start_of_runs(table, way, start)
+    while search is not None:
+        moment = next(named(table, table.days.others, way, search), None)
+        if moment is None:
+            return
+        run = run_of(table, day_at(table.zone, moment))
+        yield run
+        following = run.earlier if way.is_back else run.later
+        search = None if following is None else way.entry(table.zone, following) - way.tick
+
+
+def _start_of_runs(table: Timetable, way: Way, start: datetime) -> datetime | None:
+    """Return from where on runs are looked for: behind or before the first day on which a moved time can matter."""
+    day = way.day(table.days, day_at(table.zone, start) + (DAY if way.is_back else -DAY))
+    if day is None:
+        return None
+    if table.move == "next":
+        if way.is_back:
+            return first_instant(table.zone, day)
+        before = last_day(table.days, day - DAY)
+        return start - HORIZON if before is None else last_instant(table.zone, before)
+    if not way.is_back:
+        return last_instant(table.zone, day)
+    after = first_day(table.days, day + DAY)
+    return start + HORIZON if after is None else first_instant(table.zone, after)
+
+
+def _moved_walls(table: Timetable, kind: Kind, run: Run) -> dict[datetime, datetime]:
+    """Return the wall times to which a run's times of one part are moved, each with a time that was moved there."""
+    target = run.later if table.move == "next" else run.earlier
+    if target is None:
+        return {}
+    begin = last_instant(table.zone, run.earlier) if run.earlier else first_instant(table.zone, target) - HORIZON
+    end = first_instant(table.zone, run.later) if run.later else last_instant(table.zone, target) + HORIZON
+    all_of_a_day = _times_of_day(kind) if kind.zone is table.zone else None
+    found: dict[datetime, datetime] = {}
+    for walked, moment in enumerate(kinds.walk(kind, begin)):
+        if moment >= end or len(found) == all_of_a_day:
+            break
+        if walked == MOST_MOVED:
+            raise TriggerError(_too_many(target))
+        day = day_at(table.zone, moment)
+        if day in table.days or not table.is_within(moment) or exclusion.names(table.excluded, moment):
+            continue
+        for wall in _carried(table, kind, moment, target):
+            found.setdefault(wall, moment)
+    return found
+
+
+def _times_of_day(kind: Kind) -> int | None:
+    """Return how many different wall times a trigger has on all days together, none if they are not known."""
+    match kind:
+        case Cron():
+            pattern = kind.pattern
+            return pattern.seconds.bit_count() * pattern.minutes.bit_count() * pattern.hours.bit_count()
+        case Every():
+            return None if kind.step.elapsed else 1
+        case _:
+            return None
+
+
+def _too_many(day: date) -> str:
+    return (
+        f"move: more than {MOST_MOVED:,} times would move to {day}. "
+        "Leave move out, or allow more days, or write a cron text with a few times a day."
+    )

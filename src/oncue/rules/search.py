@@ -1,0 +1,176 @@
+"""The walk over the times of a timetable as they are named: parts joined, disallowed days and exclusions leapt over.
+
+It goes either way; a `Way` holds what differs between forward and back.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from oncue.errors import TriggerError
+from oncue.rules import days as calendars
+from oncue.rules import exclusion, kinds
+from oncue.rules.cron import Cron
+from oncue.rules.days import Days, MonthSet
+from oncue.rules.kinds import TICK, Kind
+from oncue.rules.pattern import HORIZON, Pattern
+from oncue.rules.rrule import Rrule
+from oncue.rules.timetable import Timetable
+
+MOST_MISSES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A direction in time, and the searches that go there.
+
+    `step` and `walk` give a kind's times beyond a moment. `shown` and `day` find the first instant and the first day
+    from one on that belong to a set of days. `entry` is the instant of a day that is met first.
+    """
+
+    is_back: bool
+    tick: timedelta
+    step: Callable[[Kind, datetime], datetime | None]
+    walk: Callable[[Kind, datetime], Iterator[datetime]]
+    shown: Callable[[Days, ZoneInfo, datetime], datetime | None]
+    day: Callable[[MonthSet, date], date | None]
+    entry: Callable[[ZoneInfo, date], datetime]
+
+    def is_beyond(self, moment: datetime, other: datetime) -> bool:
+        """Say whether a moment lies further on than another."""
+        return moment < other if self.is_back else moment > other
+
+    def nearest(self, triggers: Iterable[Kind], start: datetime) -> datetime | None:
+        """Return the first time beyond `start` that any of some triggers names."""
+        found = [moment for kind in triggers if (moment := self.step(kind, start)) is not None]
+        return (max(found) if self.is_back else min(found)) if found else None
+
+
+AHEAD: Final = Way(
+    is_back=False,
+    tick=TICK,
+    step=kinds.next_after,
+    walk=kinds.walk,
+    shown=calendars.first_shown,
+    day=calendars.first_day,
+    entry=calendars.first_instant,
+)
+BACK: Final = Way(
+    is_back=True,
+    tick=-TICK,
+    step=kinds.previous_before,
+    walk=kinds.walk_back,
+    shown=calendars.last_shown,
+    day=calendars.last_day,
+    entry=calendars.last_instant,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """The days of a set on which a pattern may have a time: its own, and those that a skipped midnight gives it."""
+
+    days: Days
+    pattern: Pattern
+    zone: ZoneInfo
+
+    def days_in(self, year: int, month: int) -> int:
+        named = self.pattern.days_in(year, month) | calendars.mornings(self.zone, year, month)
+        return named & self.days.days_in(year, month)
+
+
+def named(table: Timetable, days: Days, way: Way, start: datetime) -> Iterator[datetime]:
+    """Yield the times beyond `start` that are named on a set of days, within the bounds, and not excluded."""
+    if not table.excluded:
+        yield from joined(table, days, way, start)
+        return
+    origin, misses = start, 0
+    while True:
+        leapt = None
+        for moment in joined(table, days, way, start):
+            if abs(moment - origin) > HORIZON:
+                return
+            if not exclusion.names(table.excluded, moment):
+                yield moment
+                origin, misses = moment, 0
+                continue
+            misses += 1
+            if misses > MOST_MISSES:
+                raise TriggerError(_too_many(origin))
+            leapt = exclusion.leap(table, moment, is_back=way.is_back)
+            if leapt is not None:
+                start = leapt
+                break
+        if leapt is None:
+            return
+
+
+def joined(table: Timetable, days: Days, way: Way, start: datetime) -> Iterator[datetime]:
+    """Yield the times beyond `start` that any part names on a set of days, within the bounds, each once."""
+    near, far = (table.ends_at, table.starts_at) if way.is_back else (table.starts_at, table.ends_at)
+    if near is not None and way.is_beyond(near, start):
+        start = near - way.tick
+    walks = [_allowed(kind, table, days, way, start) for kind in table.parts]
+    for moment in merged(walks, way):
+        if far is not None and way.is_beyond(moment, far):
+            return
+        yield moment
+
+
+def merged(walks: Iterable[Iterator[datetime]], way: Way) -> Iterator[datetime]:
+    """Yield the moments of several walks in order, each once."""
+    last = None
+    for moment in heapq.merge(*walks, reverse=way.is_back):
+        if moment != last:
+            yield moment
+        last = moment
+
+
+def _allowed(kind: Kind, table: Timetable, days: Days, way: Way, start: datetime) -> Iterator[datetime]:
+    """Yield the times of one part whose day is in the set, while the next one is not 13 years away."""
+    if not (days.only or days.never or days.is_inverted):
+        yield from way.walk(kind, start)
+        return
+    origin = start
+    while True:
+        leapt = None
+        for moment in way.walk(kind, start):
+            if abs(moment - origin) > HORIZON:
+                return
+            if calendars.day_at(table.zone, moment) in days:
+                yield moment
+                origin = moment
+                continue
+            leapt = _leap(kind, table.zone, days, way, moment)
+            if leapt is not None:
+                start = leapt - way.tick
+                break
+            return
+        if leapt is None:
+            return
+
+
+def _leap(kind: Kind, zone: ZoneInfo, days: Days, way: Way, moment: datetime) -> datetime | None:
+    """Return an instant beyond one on a day outside the set, up to which the kind has no time on a day inside."""
+    shown = way.shown(days, zone, moment)
+    if shown is None or not isinstance(kind, (Cron, Rrule)) or kind.zone is not zone:
+        return shown
+    if isinstance(kind, Rrule) and kind.added:
+        return shown
+    here = calendars.day_at(zone, shown)
+    day = way.day(_Shared(days, kind.pattern, zone), here)
+    if day is None:
+        return None
+    return shown if day == here else way.entry(zone, day)
+
+
+def _too_many(moment: datetime) -> str:
+    return (
+        f"except: it takes away more than {MOST_MISSES:,} times in a row from {moment:%Y-%m-%d %H:%M} UTC on. "
+        "Write the times that are left as a schedule of their own."
+    )
