@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from itertools import takewhile
 from typing import Final
 
@@ -13,6 +15,7 @@ from oncue.rules import rrule as calendar
 from oncue.rules import zones
 from oncue.rules.at import At, last_moment, next_moment
 from oncue.rules.cron import Cron, is_ended
+from oncue.rules.days import MonthSet
 from oncue.rules.every import Every
 from oncue.rules.pattern import HORIZON, SECOND
 from oncue.rules.rrule import Rrule
@@ -123,6 +126,20 @@ def walls_in(kind: Kind, low: datetime, high: datetime) -> list[datetime]:
             return [kind.wall] if kind.wall and low <= kind.wall < high else []
 
 
+def days_of(kind: Kind) -> MonthSet | None:
+    """Return the days that a trigger's wall times can have, none where that is not known."""
+    match kind:
+        case Cron():
+            return kind.pattern
+        case Rrule():
+            return None if kind.added else kind.pattern
+        case Every():
+            step = kind.step
+            return None if step.elapsed or (step.months and step.days) else _Counted(kind)
+        case At():
+            return None
+
+
 def check(kind: Kind, after: datetime) -> None:
     """Raise TriggerError for a kind that can never fire. One that has merely ended is not refused."""
     if isinstance(kind, Cron) and not is_ended(kind, after) and _is_far(next_after(kind, after), after):
@@ -135,3 +152,20 @@ def check(kind: Kind, after: datetime) -> None:
 
 def _is_far(found: datetime | None, after: datetime) -> bool:
     return found is None or found - after > HORIZON
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The days that steps of days or of months come to."""
+
+    every: Every
+
+    def days_in(self, year: int, month: int) -> int:
+        """Return its days of a month, bit 1 for the first."""
+        step, anchor = self.every.step, steps.anchor_wall(self.every)
+        length = monthrange(year, month)[1]
+        if step.months:
+            months = (year - anchor.year) * 12 + month - anchor.month
+            return 0 if months % step.months else 1 << min(anchor.day, length)
+        first = (anchor.toordinal() - date(year, month, 1).toordinal()) % step.days + 1
+        return sum(1 << day for day in range(first, length + 1, step.days))
