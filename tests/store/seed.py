@@ -9,6 +9,8 @@ from uuid import UUID
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 TIMING = '{"schedule":{"every":"1h"}}'
+VERBS = ("apply", "pause", "resume", "calendar", "reckon")
+BY_CALENDAR = '{"schedule":{"cron":"* * * * *"},"calendars":[{"name":"holidays","weekdays":[]}]}'
 Rows = Iterator[tuple[Any, ...]]
 
 
@@ -90,7 +92,16 @@ def _definitions(count: int) -> Rows:
 def _schedules(count: int) -> Rows:
     for n in range(1, count + 1):
         state = {0: "paused", 1: "finished", 2: "stopped"}.get(n % 100, "active")
-        yield n, _uuid(1, n), 1, 1, state, NOW + timedelta(seconds=n * 7919 % 86_400 - 5), None, TIMING
+        yield (
+            n,
+            _uuid(1, n),
+            1,
+            1,
+            state,
+            NOW + timedelta(seconds=n * 7919 % 86_400 - 5),
+            None,
+            TIMING if n % 500 else BY_CALENDAR,
+        )
 
 
 def _events(count: int) -> Rows:
@@ -148,4 +159,4 @@ def _backfills(count: int) -> Rows:
 
 def _audit(count: int) -> Rows:
     for n in range(1, count + 1):
-        yield n, _ago(count - n, 60), "tester", "apply", f"task-{n}"
+        yield n, _ago(count - n, 60), "tester", VERBS[n % len(VERBS)], f"task-{n}"

@@ -75,7 +75,13 @@ def _value(name: str, body: str) -> Any:
     if name == "before" and "id < :before" in body:
         return 2**62
     moments = {"now": 0, "until": 2, "after_at": -5, "first": -3600, "last": 0, "before": -86_400, "ready_at": 0}
-    words = {"name": "task-77", "seen": "running", "reason": "test", "pattern": "%x%", "verb": "reckon"}
+    words = {
+        "name": "task-77",
+        "seen": "running",
+        "reason": "test",
+        "pattern": '%{"name":"holidays",%',
+        "verb": "reckon",
+    }
     numbers = {
         "id": 77,
         "task_id": 77,

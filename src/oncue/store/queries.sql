@@ -136,11 +136,11 @@ insert into audit (happened_at, actor, verb, subject, detail)
 values (:now, :actor, :verb, :subject, :detail)
 
 -- name: list_audit
--- Served by audit_happened.
+-- Served by audit_verb or the primary key: the latest of a verb that is common are near the end.
 select happened_at, actor, verb, subject, detail
 from audit
 where verb = :verb
-order by happened_at desc, id desc
+order by id desc
 limit :limit
 
 -- === schedules ===

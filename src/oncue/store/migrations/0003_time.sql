@@ -16,6 +16,8 @@ create index runs_held on runs (task_id, id) where state = 'held';
 
 alter table components add column zone_data text;
 
+create index audit_verb on audit (verb, id);
+
 create table calendars (
     name text primary key,
     definition text not null,
