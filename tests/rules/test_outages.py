@@ -1,4 +1,4 @@
-"""What an outage leaves: `max`, `hold`, `max_runs`, jitter and spread beside the policies, and every time accounted for."""
+"""What an outage leaves: `max`, `hold`, `max_runs` and a pace beside the policies, and every time accounted for."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ class Signs:
     dead_letters: int
     schedules: int
     seen: Sequence[tuple[str, str, datetime]]
-    to_catch_up: Sequence[tuple[str, int]] = ()
     calendars: Sequence[tuple[Calendar, Sequence[str]]] = ()
     editions: Sequence[tuple[str, str, str]] = ()
+    to_catch_up: Sequence[tuple[str, int]] = ()
 
 
 @dataclass(frozen=True, slots=True)
