@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.conftest import Folder
-from tests.cli.test_simulate import task
+from tests.cli.test_simulate import FOLLOWED, task
 
 SPRING = ("--after", "2026-03-07T12:00:00-05:00", "-n", "2")
 NIGHT = ("--cron", "30 2 * * *", "--zone", "America/New_York")
@@ -111,6 +111,21 @@ def test_show_prints_the_next_three_times_the_same_way(folder: Folder) -> None:
 
     assert len(table) == 4
     assert all(line in shown for line in table)
+
+
+def test_a_schedule_that_is_read_from_data_says_so(folder: Folder) -> None:
+    folder.write("new.toml", FOLLOWED.replace('"app"', '"shop"'))
+    folder.run("apply", "new.toml")
+
+    of_file = folder.run("next", "trial", "--file", "new.toml").stdout
+    stored = folder.run("next", "trial").stdout
+
+    assert of_file == stored
+    assert stored.startswith("Followed: the next time is read by a query from shop.")
+    assert "None is known now" in stored
+    assert folder.json("next", "trial") == {"times": []}
+    assert "trial" in folder.run("show", "trial").stdout
+    assert folder.run("lint", "new.toml").stdout == "Nothing to say.\n"
 
 
 def test_a_paused_task_says_that_its_times_do_not_run(folder: Folder) -> None:

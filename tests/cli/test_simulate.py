@@ -128,6 +128,23 @@ def test_tasks_that_only_events_start_are_named_as_not_simulated(folder: Folder)
     assert "Not simulated: paid: only events start it." in said
 
 
+FOLLOWED = """[task.trial]
+schedule = { next = { sql = "select min(ends_at) from trial where ends_at > :after", source = "app" } }
+resolve = { sql = "select id as key, ends_at as due_at from trial", source = "app" }
+target = { http = "http://127.0.0.1:9/" }
+"""
+
+
+def test_a_schedule_that_is_read_from_data_is_named_as_not_simulated_and_not_compared(folder: Folder) -> None:
+    folder.write("sim.toml", FOLLOWED)
+
+    said = folder.run("simulate", "sim.toml", *HOUR).stdout
+    compared = folder.run("simulate", "sim.toml", *HOUR, "--against", "sim.toml", "--check").stdout
+
+    assert "Not simulated: trial: its times are read from data." in said
+    assert "Not compared: trial: its times are read from data." in compared
+
+
 def test_a_schedule_that_ends_is_finished_in_the_summary(folder: Folder) -> None:
     shape = simulate(folder, task("once", '{ at = "2026-03-07T12:30Z" }'), *HOUR)
 

@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from oncue.api.shapes import Shape, Time
-from oncue.cli.ahead import Known, read_trigger, with_calendars
+from oncue.cli.ahead import Known, is_timed, read_trigger, with_calendars
 from oncue.definition import Definition
 from oncue.engine.simulation import Span
 from oncue.rules import comparing, times
 from oncue.rules.comparing import Difference
 from oncue.rules.durations import write_duration
+from oncue.rules.followed import is_followed
 from oncue.rules.zones import read_zone
 from oncue.taskfile import TaskFile
 
@@ -61,7 +62,10 @@ class TaskDifferenceShape(Shape):
 
 
 class AgainstShape(Shape):
-    """How the due times of two task files differ, over (start, end]. Tasks that agree are only counted."""
+    """How the due times of two task files differ, over (start, end]. Tasks that agree are only counted.
+
+    Those of `not_compared` read their times from data.
+    """
 
     new_file: str
     old_file: str
@@ -73,6 +77,7 @@ class AgainstShape(Shape):
     moved: int
     unchanged_tasks: int
     tasks: list[TaskDifferenceShape]
+    not_compared: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,14 @@ def compare_files(new: TaskFile, old: TaskFile, *, known: Known, span: Span, lim
     return found
 
 
-def shape_of(found: Sequence[Compared], *, files: tuple[str, str], span: Span, examples: int) -> AgainstShape:
+def followed_in(*files: TaskFile) -> list[str]:
+    """Return the tasks whose times are read from data: they cannot be compared."""
+    return sorted({one.name for file in files for one in file.definitions if is_followed(one.schedule)})
+
+
+def shape_of(
+    found: Sequence[Compared], *, files: tuple[str, str], span: Span, examples: int, not_compared: list[str]
+) -> AgainstShape:
     """Return what is printed; `files` are the new and the old."""
     differing = [one for one in found if one.verdict != "unchanged"]
     return AgainstShape(
@@ -108,6 +120,7 @@ def shape_of(found: Sequence[Compared], *, files: tuple[str, str], span: Span, e
         moved=sum(len(one.difference.moved) for one in differing),
         unchanged_tasks=len(found) - len(differing),
         tasks=[_task_shape(one, examples) for one in differing],
+        not_compared=not_compared,
     )
 
 
@@ -118,15 +131,14 @@ def lines_of(shape: AgainstShape) -> list[str]:
         lines += ["", *_task_lines(task)]
     counts = {"added": shape.added, "dropped": shape.dropped, "moved": shape.moved}
     told = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
-    return [*lines, "", f"{told or 'No due time differs'}; {shape.unchanged_tasks} task(s) unchanged."]
+    left_out = [f"Not compared: {name}: its times are read from data." for name in shape.not_compared]
+    return [*lines, "", *left_out, f"{told or 'No due time differs'}; {shape.unchanged_tasks} task(s) unchanged."]
 
 
 def _timed(file: TaskFile, known: Known, start: datetime) -> dict[str, Timed]:
     calendars = with_calendars(file, known)
     return {
-        one.name: Timed(one, read_trigger(one, calendars, anchor=start))
-        for one in file.definitions
-        if one.schedule is not None
+        one.name: Timed(one, read_trigger(one, calendars, anchor=start)) for one in file.definitions if is_timed(one)
     }
 
 

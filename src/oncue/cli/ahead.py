@@ -15,6 +15,7 @@ from oncue.definition import Calendar, Definition
 from oncue.errors import NotFound, OncueError, TaskFileError
 from oncue.model import Run
 from oncue.rules import times
+from oncue.rules.followed import is_followed
 from oncue.store import calendars as calendar_verbs
 from oncue.store import runs
 from oncue.taskfile import TaskFile
@@ -40,7 +41,7 @@ def with_calendars(file: TaskFile, known: Known) -> dict[str, Calendar]:
     """Return the calendars of the store and the file. Raises TaskFileError: one that the file refers to is missing."""
     own = {one.name: one for one in file.calendars}
     found = {**known.calendars, **own}
-    for definition in file.definitions:
+    for definition in filter(is_timed, file.definitions):
         for name in times.calendar_names(definition.schedule or {}):
             if name not in found:
                 raise TaskFileError(
@@ -48,6 +49,11 @@ def with_calendars(file: TaskFile, known: Known) -> dict[str, Calendar]:
                     f"write [calendar.{name}] in the file, or name a store that has it."
                 )
     return found
+
+
+def is_timed(definition: Definition) -> bool:
+    """Say whether a task's times follow from its schedule alone: not those that are read from data."""
+    return definition.schedule is not None and not is_followed(definition.schedule)
 
 
 def read_trigger(definition: Definition, calendars: Mapping[str, Calendar], *, anchor: datetime) -> times.Trigger:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -18,7 +19,7 @@ from oncue.cli.ahead import ask_store, read_trigger, with_calendars
 from oncue.cli.session import opened
 from oncue.errors import NotFound, OncueError
 from oncue.model import Schedule
-from oncue.rules import identity, times, zones
+from oncue.rules import followed, identity, times, zones
 from oncue.rules.at import read_moment
 from oncue.store import codec, tasks
 from oncue.taskfile import read_task_file
@@ -29,11 +30,13 @@ FOREVER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The times that a trigger is due at, in order; `remark` is what keeps a task from running then."""
+    """The times that a schedule is due at, in order, with what is to be said of each and of all."""
 
-    trigger: times.Trigger
+    words: str
+    zone: ZoneInfo
     moments: list[datetime]
-    remark: str | None = None
+    notes: list[str]
+    remarks: list[str]
 
 
 def next_(
@@ -71,7 +74,7 @@ def next_(
             plan = next_of_file(file, task, after=begin, count=count)
     except OncueError as error:
         _refuse(str(error))
-    typer.echo(_as_json(plan) if as_json else _as_table(plan, count))
+    typer.echo(_as_json(plan) if as_json else _as_table(plan))
 
 
 def next_of_spec(spec: Mapping[str, Any], *, after: datetime, count: int) -> Plan:
@@ -80,7 +83,7 @@ def next_of_spec(spec: Mapping[str, Any], *, after: datetime, count: int) -> Pla
     if "rrule" not in spec:
         # A rule that names no time is shown as such here: `apply` is where it is refused.
         times.check(trigger, after)
-    return Plan(trigger, times.times_between(trigger, after, FOREVER, count))
+    return _plan(trigger, times.times_between(trigger, after, FOREVER, count), count)
 
 
 def next_of_file(file: Path, task: str, *, after: datetime, count: int) -> Plan:
@@ -89,11 +92,14 @@ def next_of_file(file: Path, task: str, *, after: datetime, count: int) -> Plan:
     known = {one.name: one for one in read.definitions}
     if task not in known:
         raise NotFound(f'{file} has no task "{task}". Its tasks: {", ".join(known) or "none"}.')
-    if known[task].schedule is None:
+    spec = known[task].schedule
+    if spec is None:
         raise NotFound(_without_schedule(task))
+    if followed.is_followed(spec):
+        return _plan_followed(followed.read_followed(spec), [], [])
     calendars = with_calendars(read, ask_store(read.definitions))
     trigger = read_trigger(known[task], calendars, anchor=after)
-    return Plan(trigger, times.times_between(trigger, after, FOREVER, count))
+    return _plan(trigger, times.times_between(trigger, after, FOREVER, count), count)
 
 
 def next_of_task(task: str, *, after: datetime, count: int) -> Plan:
@@ -101,15 +107,42 @@ def next_of_task(task: str, *, after: datetime, count: int) -> Plan:
     return asyncio.run(_read_stored(task, after, count))
 
 
-def moments_of(schedule: Schedule, *, after: datetime, count: int) -> list[datetime]:
+def plan_of(schedule: Schedule, *, after: datetime, count: int) -> Plan:
     """Return the next times of a stored schedule: no more than it has runs left, and none where it is finished."""
-    found = times.times_between(codec.read_trigger(schedule.timing), after, FOREVER, count)
+    remarks = []
+    if schedule.state in ("paused", "stopped"):
+        remarks = [f"It is {schedule.state} ({schedule.reason}): none of them runs until that is over."]
+    if (following := codec.read_followed(schedule.timing)) is not None:
+        known = [schedule.next_at] if schedule.next_at is not None and schedule.next_at > after else []
+        return _plan_followed(following, known, remarks)
+    trigger = codec.read_trigger(schedule.timing)
+    found = times.times_between(trigger, after, FOREVER, count)
     if schedule.state == "finished":
-        return [moment for moment in found if schedule.decided_to is not None and moment <= schedule.decided_to]
-    if schedule.runs_left is None or schedule.next_at is None:
-        return found
-    gone = [moment for moment in found if moment < schedule.next_at]
-    return found[: len(gone) + schedule.runs_left]
+        found = [moment for moment in found if schedule.decided_to is not None and moment <= schedule.decided_to]
+    elif schedule.runs_left is not None and schedule.next_at is not None:
+        gone = [moment for moment in found if moment < schedule.next_at]
+        found = found[: len(gone) + schedule.runs_left]
+    return _plan(trigger, found, count, remarks)
+
+
+def rows_of(plan: Plan) -> list[str]:
+    """Return the times of a plan as a table."""
+    return upcoming.rows_of(plan.zone, plan.moments, plan.notes) if plan.moments else []
+
+
+def _plan(trigger: times.Trigger, moments: list[datetime], count: int, remarks: Sequence[str] = ()) -> Plan:
+    end = [] if len(moments) == count else ["No further times."]
+    notes = upcoming.notes_of(trigger, moments)
+    told = [*end, *upcoming.horizon_of(trigger), *remarks]
+    return Plan(times.describe(trigger), trigger.zone, moments, notes, told)
+
+
+def _plan_followed(following: followed.Followed, known: list[datetime], remarks: list[str]) -> Plan:
+    """Return the one time that is known of a schedule that is read from data."""
+    told = "Only that one is known: the next is read from data, and again when the task is touched."
+    if not known:
+        told = "None is known now: the next is read from data, and again when the task is touched."
+    return Plan(followed.describe(following), following.zone, known, [""] * len(known), [told, *remarks])
 
 
 async def _read_stored(task: str, after: datetime, count: int) -> Plan:
@@ -118,11 +151,7 @@ async def _read_stored(task: str, after: datetime, count: int) -> Plan:
         schedule = await oncue.store.read(tasks.schedule_of, found.id)
     if schedule is None:
         raise NotFound(_without_schedule(task))
-    remark = None
-    if schedule.state in ("paused", "stopped"):
-        remark = f"It is {schedule.state} ({schedule.reason}): none of them runs until that is over."
-    trigger = codec.read_trigger(schedule.timing)
-    return Plan(trigger, moments_of(schedule, after=after, count=count), remark)
+    return plan_of(schedule, after=after, count=count)
 
 
 def _without_schedule(task: str) -> str:
@@ -152,12 +181,8 @@ def _as_json(plan: Plan) -> str:
     return json.dumps({"times": [identity.time_text(moment) for moment in plan.moments]})
 
 
-def _as_table(plan: Plan, count: int) -> str:
-    rows = upcoming.rows_of(plan.trigger, plan.moments) if plan.moments else []
-    end = [] if len(plan.moments) == count else ["No further times."]
-    remark = [plan.remark] if plan.remark else []
-    lines = [times.describe(plan.trigger), "", *rows, *end, *upcoming.horizon_of(plan.trigger), *remark]
-    return "\n".join(lines)
+def _as_table(plan: Plan) -> str:
+    return "\n".join([plan.words, "", *rows_of(plan), *plan.remarks])
 
 
 def _refuse(sentence: str) -> NoReturn:

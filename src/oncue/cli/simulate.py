@@ -13,7 +13,7 @@ import typer
 
 from oncue import wall
 from oncue.cli import against, simulated
-from oncue.cli.ahead import ask_store, with_calendars
+from oncue.cli.ahead import ask_store, is_timed, with_calendars
 from oncue.cli.output import AsJson, print_json, say
 from oncue.cli.session import fail
 from oncue.cli.when import moment_option, read_moment
@@ -55,9 +55,10 @@ def simulate_(
         new = read_task_file(file, now=span[0])
         known = ask_store(new.definitions)
         if other is not None:
-            files = (new, read_task_file(other, now=span[0]))
-            found = against.compare_files(*files, known=known, span=span, limit=limit or COMPARED)
-            compared = against.shape_of(found, files=(str(file), str(other)), span=span, examples=examples)
+            old = read_task_file(other, now=span[0])
+            found = against.compare_files(new, old, known=known, span=span, limit=limit or COMPARED)
+            left_out, names = against.followed_in(new, old), (str(file), str(other))
+            compared = against.shape_of(found, files=names, span=span, examples=examples, not_compared=left_out)
             print_json(compared) if as_json else say("\n".join(against.lines_of(compared)))
             raise typer.Exit(int(check and compared.differs))
         outages = tuple(_read_outage(text, end=span[1]) for text in outage or ())
@@ -88,7 +89,7 @@ async def _play(definitions: Sequence[Definition], scenario: Scenario) -> Simula
     store = Store(SqliteDatabase(MEMORY))
     try:
         await store.database.migrate()
-        return await simulate(store, definitions, scenario, tell=_progress(scenario))
+        return await simulate(store, list(filter(is_timed, definitions)), scenario, tell=_progress(scenario))
     finally:
         await store.close()
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from oncue.api.shapes import Shape, Time
-from oncue.cli.ahead import read_trigger
+from oncue.cli.ahead import is_timed, read_trigger
 from oncue.cli.output import show_seconds
 from oncue.definition import Definition
 from oncue.engine.simulation import Fired, Scenario, Simulated
@@ -99,9 +99,7 @@ class SimulationShape(Shape):
 def shape_of(definitions: Sequence[Definition], scenario: Scenario, outcome: Simulated) -> SimulationShape:
     """Return what is printed of a simulation."""
     calendars = {one.name: one for one in scenario.calendars}
-    triggers = {
-        one.name: read_trigger(one, calendars, anchor=scenario.start) for one in definitions if one.schedule is not None
-    }
+    triggers = {one.name: read_trigger(one, calendars, anchor=scenario.start) for one in definitions if is_timed(one)}
     return SimulationShape(
         start=scenario.start,
         end=scenario.end,
@@ -109,7 +107,7 @@ def shape_of(definitions: Sequence[Definition], scenario: Scenario, outcome: Sim
         firings=[_fired_shape(one, triggers[one.task]) for one in outcome.fired],
         tasks=[_summary(name, trigger, outcome) for name, trigger in triggers.items()],
         load=_load(outcome.fired, end=outcome.cut_at or scenario.end, start=scenario.start),
-        not_simulated=[LeftOutShape(task=one.name, reason=EVENTS) for one in definitions if one.schedule is None],
+        not_simulated=_left_out(definitions),
     )
 
 
@@ -132,6 +130,15 @@ def lines_of(shape: SimulationShape, *, with_firings: bool) -> list[str]:
 
 
 EVENTS = "only events start it"
+FOLLOWED = "its times are read from data"
+
+
+def _left_out(definitions: Sequence[Definition]) -> list[LeftOutShape]:
+    return [
+        LeftOutShape(task=one.name, reason=EVENTS if one.schedule is None else FOLLOWED)
+        for one in definitions
+        if not is_timed(one)
+    ]
 
 
 def _fired_shape(one: Fired, trigger: times.Trigger) -> FiredShape:

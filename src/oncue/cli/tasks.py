@@ -16,8 +16,7 @@ import typer
 from oncue import wall
 from oncue.api import shapes
 from oncue.app import Oncue
-from oncue.cli import upcoming
-from oncue.cli.next import moments_of
+from oncue.cli.next import plan_of, rows_of
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, show, show_time
 from oncue.cli.session import opened, run
 from oncue.cli.when import moment_option
@@ -26,7 +25,7 @@ from oncue.model import Schedule
 from oncue.plan import plan, plan_calendars
 from oncue.rules import times
 from oncue.store import calendars as calendar_verbs
-from oncue.store import codec, tasks
+from oncue.store import tasks
 from oncue.taskfile import check_references, read_task_file
 
 Name = Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")]
@@ -198,9 +197,8 @@ def _upcoming(schedule: Schedule | None) -> list[str]:
     """Return the next few times of an active schedule, and up to when its calendars are known."""
     if schedule is None or schedule.state != "active" or schedule.next_at is None:
         return []
-    trigger = codec.read_trigger(schedule.timing)
-    moments = moments_of(schedule, after=schedule.next_at - TICK, count=AHEAD)
-    return ["", *upcoming.rows_of(trigger, moments), *upcoming.horizon_of(trigger)] if moments else []
+    plan = plan_of(schedule, after=schedule.next_at - TICK, count=AHEAD)
+    return ["", *rows_of(plan), *plan.remarks]
 
 
 def _agreed(*, removes: bool) -> bool:

@@ -29,8 +29,7 @@ def next_after(kind: Kind, after: datetime) -> datetime | None:
     try:
         match kind:
             case Cron(_, zone, pattern):
-                found = zones.first_placed(pattern, zone, after.replace(tzinfo=None), kind.placing)
-                return found and found.replace(tzinfo=UTC)
+                return zones.first_placed(pattern, zone, after, kind.placing)
             case Every():
                 return steps.next_step(kind, after)
             case Rrule():
@@ -47,8 +46,7 @@ def previous_before(kind: Kind, before: datetime) -> datetime | None:
     try:
         match kind:
             case Cron(_, zone, pattern):
-                found = zones.last_placed(pattern, zone, before.replace(tzinfo=None), kind.placing)
-                return found and found.replace(tzinfo=UTC)
+                return zones.last_placed(pattern, zone, before, kind.placing)
             case Every():
                 return steps.last_step(kind, before)
             case Rrule():
@@ -76,7 +74,7 @@ def walk_back(kind: Kind, before: datetime) -> Iterator[datetime]:
 def count_between(kind: Kind, after: datetime, until: datetime) -> tuple[int, datetime | None, datetime | None]:
     """Return how many times lie in (after, until], the first and the last of them.
 
-    The cost does not grow with the count for cron and for elapsed steps; the other kinds walk.
+    The cost does not grow with the count, but for calendar steps: they walk.
     """
     first = next_after(kind, after)
     if first is None or first > until:
@@ -92,8 +90,7 @@ def count_fast(kind: Kind, after: datetime, until: datetime) -> int | None:
     """Return how many times lie in (after, until] where the cost does not grow with them, none if only a walk tells."""
     match kind:
         case Cron(_, zone, pattern):
-            lower, upper = (moment.astimezone(UTC).replace(tzinfo=None) for moment in (after, until))
-            return zones.count_placed(pattern, zone, lower, upper, kind.placing)
+            return zones.count_placed(pattern, zone, after.astimezone(UTC), until.astimezone(UTC), kind.placing)
         case Every():
             return steps.count_steps(kind, after, until)
         case Rrule():

@@ -15,13 +15,14 @@ from typing import Final, Literal
 from oncue.definition import Calendar, Definition
 from oncue.rules import lint_clocks, lint_cron, pacing, times
 from oncue.rules.durations import write_duration
+from oncue.rules.followed import is_followed
 from oncue.rules.lint_clocks import parts_of
 from oncue.rules.place import Place
 
 Severity = Literal["error", "warning", "note"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
-SAMPLE: Final = 500
+SAMPLE: Final = 200
 NAMED: Final = 3
 FLOOD: Final = 500
 FAR: Final = timedelta(days=400)
@@ -65,7 +66,7 @@ def examine(
     definition: Definition, calendars: Mapping[str, Calendar], *, now: datetime, takes: timedelta | None = None
 ) -> list[Finding]:
     """Return what is to be said of one task. `takes` is how long its runs take on average."""
-    if definition.schedule is None:
+    if definition.schedule is None or is_followed(definition.schedule):
         return []
     missing = [name for name in times.calendar_names(definition.schedule) if name not in calendars]
     if missing:

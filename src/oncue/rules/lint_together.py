@@ -28,7 +28,7 @@ def _crowded(
     tasks: dict[datetime, list[Definition]] = defaultdict(list)
     for one in definitions:
         spec = one.schedule or {}
-        if spec and "jitter" not in spec and set(times.calendar_names(spec)) <= set(calendars):
+        if spec and not {"jitter", "next"} & set(spec) and set(times.calendar_names(spec)) <= set(calendars):
             trigger = times.read_trigger(spec, anchor=now, name=one.name, calendars=calendars)
             for moment in times.times_between(trigger, now, now + WEEK, SAMPLE):
                 tasks[moment].append(one)

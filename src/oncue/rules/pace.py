@@ -14,7 +14,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from oncue.rules.pattern import MINUTE, SECOND, Pattern, bits_of, highest, lowest
-from oncue.rules.zones import Stretch, stretch_at, stretches_in
+from oncue.rules.zones import EPOCH, EPOCH_UTC, Stretch, stretch_at, stretches_in, whole_after, whole_before
 
 DAY: Final = timedelta(days=1)
 MINUTES: Final = 1440
@@ -36,14 +36,14 @@ class Pace:
 
 def first_paced(pace: Pace, zone: ZoneInfo, after: datetime) -> datetime | None:
     """Return the first instant later than `after`, none if there is none within reach of the pattern."""
-    lower = after.replace(microsecond=0) + SECOND
+    lower = whole_after(after)
     stretch = stretch_at(zone, lower)
     wall = lower + stretch.offset
     named = pace.pattern.first_from(wall)
     while stretch.start - lower <= pace.pattern.reach:
         found = _first_wall(pace, stretch, named) if named is not None else None
         if found is not None:
-            return found - stretch.offset
+            return EPOCH_UTC + (found - stretch.offset - EPOCH)
         stretch = stretch_at(zone, stretch.end)
         if stretch.wall_start < wall or (named is not None and named < stretch.wall_start):
             wall = stretch.wall_start
@@ -55,14 +55,14 @@ def first_paced(pace: Pace, zone: ZoneInfo, after: datetime) -> datetime | None:
 
 def last_paced(pace: Pace, zone: ZoneInfo, before: datetime) -> datetime | None:
     """Return the last instant earlier than `before`, none if there is none within reach of the pattern."""
-    upper = (before if before.microsecond == 0 else before.replace(microsecond=0) + SECOND) - SECOND
+    upper = whole_before(before)
     stretch = stretch_at(zone, upper)
     wall = upper + stretch.offset
     named = pace.pattern.last_to(wall)
     while upper - stretch.end <= pace.pattern.reach:
         found = _last_wall(pace, stretch, named) if named is not None else None
         if found is not None:
-            return found - stretch.offset
+            return EPOCH_UTC + (found - stretch.offset - EPOCH)
         stretch = stretch_at(zone, stretch.start - SECOND)
         if stretch.wall_end - SECOND > wall or (named is not None and named >= stretch.wall_end):
             wall = stretch.wall_end - SECOND
@@ -74,7 +74,7 @@ def last_paced(pace: Pace, zone: ZoneInfo, before: datetime) -> datetime | None:
 
 def count_paced(pace: Pace, zone: ZoneInfo, after: datetime, until: datetime) -> int:
     """Return how many instants lie in (after, until], at a cost of one step a day."""
-    start, end = after.replace(microsecond=0) + SECOND, until.replace(microsecond=0) + SECOND
+    start, end = whole_after(after), whole_after(until)
     count = 0
     for stretch in stretches_in(zone, start, end):
         low, high = max(start + stretch.offset, stretch.wall_start), min(end + stretch.offset, stretch.wall_end)

@@ -30,9 +30,11 @@ class Walls(Protocol):
 
 
 class Rhythm(Protocol):
-    """Days that are in step with a beginning: bits of a month, as `Pattern.days_in` has them."""
+    """Days that are in step with a beginning: bits of a month, as `Pattern.days_in` has them, and months to skip to."""
 
     def days_in(self, year: int, month: int) -> int: ...
+    def month_after(self, year: int, month: int) -> tuple[int, int]: ...
+    def month_before(self, year: int, month: int) -> tuple[int, int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,11 @@ class Pattern:
         days &= -2
         last_year = min(year + self.reach.days // 365 + 1, date.max.year) if self.years is None else max(self.years)
         while not days:
-            year, month, day = (year, month + 1, 1) if month < 12 else (year + 1, 1, 1)
+            day = 1
+            if self.rhythm is not None:
+                year, month = self.rhythm.month_after(year, month)
+            else:
+                year, month = (year, month + 1) if month < 12 else (year + 1, 1)
             if year > last_year:
                 return None
             days = self.days_in(year, month) >> 1
@@ -97,7 +103,10 @@ class Pattern:
         days &= (1 << wall.day) - 1
         first_year = max(year - self.reach.days // 365 - 1, date.min.year) if self.years is None else min(self.years)
         while not days:
-            year, month = (year, month - 1) if month > 1 else (year - 1, 12)
+            if self.rhythm is not None:
+                year, month = self.rhythm.month_before(year, month)
+            else:
+                year, month = (year, month - 1) if month > 1 else (year - 1, 12)
             if year < first_year:
                 return None
             days = self.days_in(year, month)

@@ -50,6 +50,24 @@ class Steps:
             days &= self._in_weeks(date(year, month, 1).toordinal())
         return days
 
+    def month_after(self, year: int, month: int) -> tuple[int, int]:
+        """Return the next month that can be in step."""
+        if self.freq == "YEARLY" and month == 12:
+            return year + 1 + (self.start.year - year - 1) % self.interval, 1
+        months = year * 12 + month
+        if self.freq == "MONTHLY":
+            months += (self.start.year * 12 + self.start.month - 1 - months) % self.interval
+        return months // 12, months % 12 + 1
+
+    def month_before(self, year: int, month: int) -> tuple[int, int]:
+        """Return the last month before that can be in step."""
+        if self.freq == "YEARLY" and month == 1:
+            return year - 1 - (year - 1 - self.start.year) % self.interval, 12
+        months = year * 12 + month - 2
+        if self.freq == "MONTHLY":
+            months -= (months - self.start.year * 12 - self.start.month + 1) % self.interval
+        return months // 12, months % 12 + 1
+
     def _in_step(self, year: int, month: int) -> int:
         if self.interval == 1:
             return EVERY_DAY
@@ -157,7 +175,7 @@ class Recurrence:
     def _first(self, wall: datetime) -> datetime | None:
         if not self.places:
             return self.pattern.first_from(wall)
-        begin: date | None = self._begin(wall.date())
+        begin: date | None = self._begin(wall.date()) if self._can_pick() else None
         while begin is not None and datetime.combine(begin, time()) - wall <= self.reach:
             for found in self._picked(begin):
                 if found >= wall:
@@ -168,6 +186,8 @@ class Recurrence:
     def _last(self, wall: datetime) -> datetime | None:
         if not self.places:
             return self.pattern.last_to(wall)
+        if not self._can_pick():
+            return None
         begin = self._begin(wall.date())
         while wall - datetime.combine(begin, time()) <= self.reach:
             for found in reversed(self._picked(begin)):
@@ -178,6 +198,12 @@ class Recurrence:
                 return None
             begin = self._begin(near.date())
         return None
+
+    def _can_pick(self) -> bool:
+        """Say whether a period is ever long enough for one of the places."""
+        daily = self.pattern.seconds.bit_count() * self.pattern.minutes.bit_count() * self.pattern.hours.bit_count()
+        days = {"DAILY": 1, "WEEKLY": self.pattern.weekdays.bit_count(), "MONTHLY": 31}.get(self.freq, 366)
+        return min(abs(place) for place in self.places) <= days * daily
 
     def _picked_in(self, start: datetime, end: datetime) -> Iterator[datetime]:
         begin: date | None = self._begin(start.date())

@@ -7,7 +7,7 @@ elapsed time (`pace.py`). What holds for both is here: the start, the end, COUNT
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -117,28 +117,21 @@ def walls_in(rule: Rrule, low: datetime, high: datetime) -> list[datetime]:
 
 
 def _first(rule: Rrule, after: datetime) -> datetime | None:
-    naive = after.replace(tzinfo=None)
     if isinstance(rule.named, Pace):
-        found = first_paced(rule.named, rule.zone, naive)
-    else:
-        found = zones.first_placed(rule.named, rule.zone, naive, rule.placing)
-    return found and found.replace(tzinfo=UTC)
+        return first_paced(rule.named, rule.zone, after)
+    return zones.first_placed(rule.named, rule.zone, after, rule.placing)
 
 
 def _last(rule: Rrule, before: datetime) -> datetime | None:
-    naive = before.replace(tzinfo=None)
     if isinstance(rule.named, Pace):
-        found = last_paced(rule.named, rule.zone, naive)
-    else:
-        found = zones.last_placed(rule.named, rule.zone, naive, rule.placing)
-    return found and found.replace(tzinfo=UTC)
+        return last_paced(rule.named, rule.zone, before)
+    return zones.last_placed(rule.named, rule.zone, before, rule.placing)
 
 
 def _count(rule: Rrule, after: datetime, until: datetime) -> int:
-    lower, upper = after.replace(tzinfo=None), until.replace(tzinfo=None)
     if isinstance(rule.named, Pace):
-        return count_paced(rule.named, rule.zone, lower, upper)
-    return zones.count_placed(rule.named, rule.zone, lower, upper, rule.placing)
+        return count_paced(rule.named, rule.zone, after, until)
+    return zones.count_placed(rule.named, rule.zone, after, until, rule.placing)
 
 
 def _is_named(rule: Rrule, moment: datetime) -> bool:

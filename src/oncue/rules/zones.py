@@ -28,6 +28,10 @@ LOOK: Final = timedelta(days=2)
 """No clock is further from UTC than this less a repeat."""
 
 TICK: Final = timedelta(microseconds=1)
+EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH: Final = EPOCH_UTC.replace(tzinfo=None)
+"""Two ends of a bridge between aware and naive: a sum and a difference are much faster than `replace`."""
+
 OF_THE_HOST: Final = frozenset({"localtime", "posixrules", "Factory"})
 
 
@@ -70,15 +74,13 @@ def read_zone(name: str) -> ZoneInfo:
 
 def first_placed(walls: Walls, zone: ZoneInfo, after: datetime, placing: Placing) -> datetime | None:
     """Return the first instant of walls later than `after`; the search ends where the walls' reach does."""
-    lower = after.replace(microsecond=0) + SECOND
+    lower = whole_after(after)
     stretch = stretch_at(zone, lower)
     wall = lower + stretch.offset
     named = walls.first_from(wall)
-    base = max(lower, named or lower)
-    while stretch.start - base <= walls.reach:
-        found = _first_in(stretch, lower, placing, walls, named)
-        if found is not None:
-            return found
+    found = _first_in(stretch, lower, placing, walls, named)
+    base = lower if named is None else max(lower, named)
+    while found is None and stretch.start - base <= walls.reach:
         stretch = stretch_at(zone, stretch.end)
         begin = min(stretch.left, stretch.wall_start)
         if begin < wall or (named is not None and named < begin):
@@ -87,20 +89,19 @@ def first_placed(walls: Walls, zone: ZoneInfo, after: datetime, placing: Placing
             return None
         elif named >= stretch.wall_end:
             stretch = _stretch_of_wall(zone, named)
-    return None
+        found = _first_in(stretch, lower, placing, walls, named)
+    return None if found is None else EPOCH_UTC + (found - EPOCH)
 
 
 def last_placed(walls: Walls, zone: ZoneInfo, before: datetime, placing: Placing) -> datetime | None:
     """Return the last instant of walls earlier than `before`; the search ends where the walls' reach does."""
-    upper = (before if before.microsecond == 0 else before.replace(microsecond=0) + SECOND) - SECOND
+    upper = whole_before(before)
     stretch = stretch_at(zone, upper)
     wall = upper + stretch.offset
     named = walls.last_to(wall)
-    base = min(upper, named or upper)
-    while base - stretch.end <= walls.reach:
-        found = _last_in(stretch, upper, placing, walls, named)
-        if found is not None:
-            return found
+    found = _last_in(stretch, upper, placing, walls, named)
+    base = upper if named is None else min(upper, named)
+    while found is None and base - stretch.end <= walls.reach:
         stretch = stretch_at(zone, stretch.start - SECOND)
         begin = stretch.wall_end - SECOND
         if begin > wall or (named is not None and named > begin):
@@ -109,12 +110,13 @@ def last_placed(walls: Walls, zone: ZoneInfo, before: datetime, placing: Placing
             return None
         elif named < min(stretch.left, stretch.wall_start):
             stretch = _last_stretch_of_wall(zone, named)
-    return None
+        found = _last_in(stretch, upper, placing, walls, named)
+    return None if found is None else EPOCH_UTC + (found - EPOCH)
 
 
 def count_placed(walls: Walls, zone: ZoneInfo, after: datetime, until: datetime, placing: Placing) -> int:
     """Return how many instants of walls lie in (after, until], at a cost of one step a stretch and month."""
-    start, end = after.replace(microsecond=0) + SECOND, until.replace(microsecond=0) + SECOND
+    start, end = whole_after(after), whole_after(until)
     count = 0
     for stretch in stretches_in(zone, start, end):
         low, high = _shown(stretch, placing)
@@ -157,6 +159,18 @@ def walls_behind(zone: ZoneInfo, moment: datetime, placing: Placing) -> tuple[da
         wall = stretch.left + (instant - stretch.start)
         return wall, wall + TICK
     return None
+
+
+def whole_after(moment: datetime) -> datetime:
+    """Return the first whole second later than a moment in UTC, without its zone."""
+    instant = EPOCH + (moment - EPOCH_UTC)
+    return (instant.replace(microsecond=0) if instant.microsecond else instant) + SECOND
+
+
+def whole_before(moment: datetime) -> datetime:
+    """Return the last whole second earlier than a moment in UTC, without its zone."""
+    instant = EPOCH + (moment - EPOCH_UTC)
+    return instant.replace(microsecond=0) if instant.microsecond else instant - SECOND
 
 
 def stretch_at(zone: ZoneInfo, instant: datetime) -> Stretch:

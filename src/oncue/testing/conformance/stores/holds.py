@@ -9,6 +9,7 @@ import pytest
 
 from oncue.definition import Misfire
 from oncue.errors import NotFound
+from oncue.model import TaskId
 from oncue.store import catch_up, tasks, watch
 from oncue.store.base import Store
 from oncue.testing.factories import (
@@ -27,7 +28,7 @@ from oncue.testing.factories import (
 HOLD = Misfire(catch_up="all", hold=True)
 
 
-async def make_held(store: Store, name: str = "welcome", *, misfire: Misfire = HOLD) -> int:
+async def make_held(store: Store, name: str = "welcome", *, misfire: Misfire = HOLD) -> TaskId:
     """Return the id of a task, minutely, that was down for ten minutes and a half."""
     task = await make_task(store, name, misfire=misfire, now=at(0))
     await fire_due(store, at(30, minutes=10))
