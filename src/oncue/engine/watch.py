@@ -15,6 +15,7 @@ from oncue.store.watch import Figures
 SILENT = timedelta(seconds=45)
 SWEEP = timedelta(minutes=1)
 SWEEP_ROWS = 1000
+TOLD = health.NAMED + 1  # tasks that use a calendar
 
 
 class Watch:
@@ -111,5 +112,5 @@ async def _ending(store: Store, now: datetime) -> list[tuple[Calendar, list[str]
     for calendar in (await store.read(calendars.every)).values():
         left = calendar_words.days_left(calendar, now.date())
         if left is not None and left <= calendar_words.ENDS_SOON:
-            found.append((calendar, await store.read(calendars.users_of, calendar.name, to_come=True)))
+            found.append((calendar, await store.read(calendars.users_to_come, calendar.name, limit=TOLD)))
     return found

@@ -11,6 +11,7 @@ from oncue.definition import Calendar
 from oncue.rules import calendar_words
 
 NEEDED = ("clock", "dispatcher")
+NAMED = 3  # tasks that use a calendar
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def _ended_calendars(signs: Signs, *, now: datetime) -> list[Problem]:
         left = calendar_words.days_left(calendar, now.date())
         if left is None or left > calendar_words.ENDS_SOON or not users:
             continue
-        names = ", ".join(users[:3]) + (f" and {len(users) - 3} more" if len(users) > 3 else "")
+        names = ", ".join(users[:NAMED]) + (" and more" if len(users) > NAMED else "")
         what, until = f'calendar "{calendar.name}"', calendar.known_until
         use = f"{'task' if len(users) == 1 else 'tasks'} {names} {'uses' if len(users) == 1 else 'use'} it"
         state = f"is known until {until}, {_in_days(left)}"

@@ -124,10 +124,16 @@ def remove(name: str, *, actor: str, now: datetime) -> Steps[None]:
     yield Change("calendar", name, "removed")
 
 
-def users_of(name: str, *, to_come: bool = False) -> Steps[list[str]]:
-    """Return the names of the tasks whose schedules refer to a calendar; with `to_come` those that can still fire."""
+def users_of(name: str) -> Steps[list[str]]:
+    """Return the names of the tasks whose schedules refer to a calendar."""
     rows = yield ask("list_calendar_users", pattern=_pattern(name), limit=EVERYONE)
-    return sorted(row["name"] for row in rows if not to_come or row["state"] in ("active", "paused"))
+    return sorted(row["name"] for row in rows)
+
+
+def users_to_come(name: str, *, limit: int) -> Steps[list[str]]:
+    """Return the names of the first tasks whose schedules refer to a calendar and can still fire."""
+    rows = yield ask("list_calendar_users_to_come", pattern=_pattern(name), limit=limit)
+    return sorted(row["name"] for row in rows)
 
 
 def _users(changed: Mapping[str, Calendar]) -> Steps[dict[TaskId, str]]:

@@ -115,11 +115,22 @@ where name = :name
 
 -- name: list_calendar_users
 -- Served by schedules_calendars: the first condition is that index's own.
-select schedules.task_id, tasks.name, schedules.state
+select schedules.task_id, tasks.name
 from schedules
 join tasks on tasks.id = schedules.task_id
 where schedules.timing like '%"calendars":[{%'
   and schedules.timing like :pattern escape '!'
+order by schedules.task_id
+limit :limit
+
+-- name: list_calendar_users_to_come
+-- Served by schedules_calendars, as list_calendar_users: those that can still fire.
+select tasks.name
+from schedules
+join tasks on tasks.id = schedules.task_id
+where schedules.timing like '%"calendars":[{%'
+  and schedules.timing like :pattern escape '!'
+  and {schedules.state in schedule.pause|resume}
 order by schedules.task_id
 limit :limit
 
