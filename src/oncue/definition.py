@@ -13,11 +13,14 @@ CatchUp = Literal["none", "latest", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Starts a task when an event of type `event` comes in whose attributes fit `match` (an event pattern)."""
+    """What an event of type `event` does whose attributes fit `match` (an event pattern).
+
+    `fire` starts the task; `touch` has the next time of its followed schedule read again.
+    """
 
     event: str
     match: dict[str, Any] = field(default_factory=dict)
-    do: Literal["fire"] = "fire"
+    do: Literal["fire", "touch"] = "fire"
     all: bool = False
 
 

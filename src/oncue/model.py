@@ -173,11 +173,13 @@ class Page:
     """Entities that were resolved together; `cursor` is where the next page starts, None after the last.
 
     `rejected` are rows that cannot become messages, by key and reason: they are dead letters, and stop nobody else.
+    `dues` are the due times of all of them in a followed schedule's window; None for one that cannot be read.
     """
 
     entities: tuple[Entity, ...]
     cursor: str | None
     rejected: tuple[tuple[Key, str], ...] = ()
+    dues: Mapping[Key, datetime | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -29,8 +29,10 @@ from oncue.definition import (
 from oncue.errors import TaskFileError, TriggerError
 from oncue.model import Json
 from oncue.rules import address, matching, pacing, shape, times
-from oncue.rules.calendar_text import WEEK, read_calendar
+from oncue.rules.calendar_text import read_calendar
+from oncue.rules.days import WEEKDAYS
 from oncue.rules.durations import write_duration
+from oncue.rules.followed import SqlNext, is_followed, read_followed
 from oncue.rules.place import Place, line_of, read_toml
 from oncue.rules.shape import Mistake, Rules, Wrong
 
@@ -40,7 +42,7 @@ KEYS: Final = ("calendar", "task")
 NO_CALENDARS: Final[Mapping[str, Calendar]] = {}
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 ANCHOR: Final = datetime(2000, 1, 1, tzinfo=UTC)  # only to read by: a task's own anchor is when it is created
-LATER_WORDS: Final = ("cue", "cancel", "touch")
+LATER_WORDS: Final = ("cue", "cancel")
 TRIGGERS: Final = 'Write schedule = { cron = "0 9 * * *" }, or [[task.NAME.on]] with an event.'
 RESOLVERS: Final = 'Write { sql = "select …", source = "app" } or { event = true }.'
 TARGETS: Final = 'Write { broker = "main", queue = "…" } or { http = "https://…" }.'
@@ -96,16 +98,36 @@ def read_tasks(text: str, *, origin: str = "tasks.toml", now: datetime | None = 
     return TaskFile(definitions, list(calendars.values()))
 
 
-def definition_from_json(name: str, mapping: Mapping[str, Any], *, now: datetime | None = None) -> Definition:
+def definition_from_json(
+    name: str,
+    mapping: Mapping[str, Any],
+    *,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
+    now: datetime | None = None,
+) -> Definition:
     """Return a task from the keys of the task file. Raises TaskFileError with all mistakes, a line each."""
     table = {key: value for key, value in mapping.items() if (key, value) != ("name", name)}
     try:
-        return _read_task(name, table, now=now)
+        return _read_task(name, table, calendars=calendars, now=now)
     except RecursionError:
         raise TaskFileError(f"{place_name(('task', name))}: it is nested too deeply. Write it flatter.") from None
     except Wrong as wrong:
-        whole = Wrong(*(Mistake(("task", name, *one.place), one.text) for one in wrong.mistakes))
-        raise TaskFileError("\n".join(f"{place_name(one.place)}: {one.text}" for one in whole.mistakes)) from None
+        raise _told_at(wrong, "task", name) from None
+
+
+def calendar_from_json(name: str, mapping: Mapping[str, Any]) -> Calendar:
+    """Return a calendar from the keys of the task file. Raises TaskFileError with all mistakes, a line each."""
+    try:
+        return read_calendar(name, mapping)
+    except Wrong as wrong:
+        raise _told_at(wrong, "calendar", name) from None
+    except ValueError as error:
+        raise TaskFileError(f"{place_name(('calendar', name))}: {error}") from None
+
+
+def _told_at(wrong: Wrong, kind: str, name: str) -> TaskFileError:
+    places = [(place_name((kind, name, *one.place)), one.text) for one in wrong.mistakes]
+    return TaskFileError("\n".join(f"{place}: {text}" for place, text in places))
 
 
 def definition_to_json(definition: Definition) -> Json:
@@ -125,6 +147,9 @@ def check_references(
     for task in definitions:
         if isinstance(task.resolve, SqlResolver) and task.resolve.source not in config.source:
             sentences.append(_unknown(task, "source", name=task.resolve.source, known=config.source))
+        following = read_followed(task.schedule).next if task.schedule and is_followed(task.schedule) else None
+        if isinstance(following, SqlNext) and following.source not in config.source:
+            sentences.append(_unknown(task, "source", name=following.source, known=config.source))
         if not isinstance(task.target, BrokerTarget):
             continue
         if task.target.broker not in config.broker:
@@ -140,10 +165,10 @@ def check_references(
 
 def place_name(place: Place) -> str:
     """Return a place as messages show it: `[task.trial-ending] misfire.catch_up`."""
-    if len(place) < 2 or place[0] != "task":
+    if len(place) < 2 or place[0] not in KEYS:
         return ".".join(map(str, place))
     inner = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place[2:])
-    return f"[task.{place[1]}] {inner.removeprefix('.')}".rstrip()
+    return f"[{place[0]}.{place[1]}] {inner.removeprefix('.')}".rstrip()
 
 
 def _tell(wrong: Wrong, *, origin: str, text: str) -> list[str]:
@@ -169,9 +194,21 @@ def _read_task(
         raise Wrong(*mistakes, *wrong.mistakes) from None
     except ValueError as error:
         raise Wrong(*mistakes, Mistake((), str(error))) from None
-    if mistakes:
+    if mistakes := [*mistakes, *_touches_in_vain(definition)]:
         raise Wrong(*mistakes)
     return replace(definition, resolve=_implied(definition)) if value.get("resolve") is None else definition
+
+
+def _touches_in_vain(definition: Definition) -> Iterator[Mistake]:
+    """Yield what does not fit together of a schedule that is followed, its resolver, and the events that touch it."""
+    follows = is_followed(definition.schedule)
+    if follows and not isinstance(definition.resolve, SqlResolver):
+        yield Mistake(("resolve",), f"a followed schedule needs to know who is due when. {DUE}")
+    for place, one in enumerate(definition.on):
+        if one.do == "touch" and not follows:
+            yield Mistake(("on", place, "do"), "only a followed schedule is touched. Write schedule = { next = … }.")
+        if one.do == "touch" and one.all:
+            yield Mistake(("on", place, "all"), "a touch concerns nobody in particular. Leave it out.")
 
 
 def _implied(definition: Definition) -> Resolver:
@@ -182,10 +219,13 @@ def _implied(definition: Definition) -> Resolver:
 def _read_schedule(value: Any, *, name: str, calendars: Mapping[str, Calendar], now: datetime | None) -> Json:
     spec = cast("Json", shape.plain(shape.table(value)))
     try:
+        if is_followed(spec):
+            read_followed(spec)
+            return spec
         pacing.read_pacing(spec)
-        known = {one: calendars.get(one, Calendar(one, WEEK)) for one in times.calendar_names(spec)}
+        known = {one: calendars.get(one, Calendar(one, WEEKDAYS)) for one in times.calendar_names(spec)}
         trigger = times.read_trigger(spec, anchor=ANCHOR, name=name, calendars=known)
-        if now is not None:
+        if now is not None and set(known) <= set(calendars):
             times.check(trigger, now)
     except TriggerError as error:
         field, _, text = str(error).partition(": ")
@@ -229,8 +269,8 @@ def _read_match(value: Any) -> Json:
 
 def _read_do(value: Any) -> str:
     if value in LATER_WORDS:
-        raise ValueError(f'"{value}" does not work yet. Today it is "fire", or left out.')
-    return cast("str", shape.read(Literal["fire"], value))
+        raise ValueError(f'"{value}" does not work yet. Today it is "fire", "touch", or left out.')
+    return cast("str", shape.read(Literal["fire", "touch"], value))
 
 
 def _read_text(value: Any) -> str:
@@ -286,6 +326,7 @@ def _unknown(task: Definition, kind: str, *, name: str, known: Iterable[str]) ->
 NAMES: Final = (
     "Write small letters, digits, dots, dashes and underscores, at most 100, beginning with a letter or digit."
 )
+DUE: Final = 'Write resolve = { sql = "select id as key, starts_at as due_at, … from …", source = "app" }.'
 CELERY: Final = (
     'the celery envelope needs the name of its worker\'s task. Write task = "module.function" in the target.'
 )

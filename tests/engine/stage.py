@@ -21,6 +21,7 @@ from oncue.definition import Definition, HttpTarget, SqlResolver
 from oncue.engine.clock import Clock
 from oncue.engine.dispatcher import Dispatcher, Limits
 from oncue.engine.failures import Failures
+from oncue.engine.follow import Follow
 from oncue.engine.handover import Handover
 from oncue.engine.ingest import Ingest
 from oncue.engine.loop import Component
@@ -71,13 +72,17 @@ class Stage:
         self.config = Config(source={"app": SourceConfig(f"sqlite:///{shop}")})
         self.adapters = Adapters(self.config)
         self.handover = Handover(self.store, self.adapters, now=lambda: self.now, page=2)
-        self.clock = Clock(self.store)
+        self.follow = self.another_follow()
+        self.clock = Clock(self.store, follow=self.follow)
         self.dispatcher = self.another_dispatcher()
         self.ingest = Ingest(self.store, self.handover, now=lambda: self.now, lease=LEASE)
         self.failures = Failures(self.store, self.adapters, now=lambda: self.now)
 
     def another_dispatcher(self) -> Dispatcher:
         return Dispatcher(self.store, self.handover, now=lambda: self.now, limits=Limits(lease=LEASE))
+
+    def another_follow(self) -> Follow:
+        return Follow(self.store, self.handover, self.adapters, now=lambda: self.now)
 
     def definition(self, name: str = "greet", **changes: Any) -> Definition:
         """A task that posts each trial to the worker, each minute."""
@@ -157,6 +162,7 @@ class Stage:
         if self.worker.gate is not None:
             self.worker.gate.set()
         await self.ingest.drain()
+        await self.follow.drain()
         await self.dispatcher.drain()
         await self.failures.drain()
         await self.adapters.close()

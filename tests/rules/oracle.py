@@ -59,7 +59,7 @@ def times_on(
     """Return the times in (after, until] on a clock that was read minute by minute."""
     gap, repeat = policies or wanted.policies
     first_shown = {wall: instant for instant, wall in reversed(shown)}
-    last_shown = dict((wall, instant) for instant, wall in shown)
+    last_shown = {wall: instant for instant, wall in shown}
     found, last = set(), shown[0][1] - MINUTE
     for instant, wall in shown:
         is_copy = {"first": instant == first_shown[wall], "last": instant == last_shown[wall], "both": True}

@@ -173,18 +173,18 @@ def test_a_schedule_that_is_stopped_keeps_its_next_time() -> None:
 
 def test_enabling_runs_nothing_at_once() -> None:
     """B94: hourly, disabled 00:05, enabled 01:55; one run, at 02:00."""
-    next_at, entry = firing.pass_over(
+    next_at, entries = firing.pass_over(
         due_at(at(hours=1)), HOURLY, now=at(hours=1, minutes=55), verdict="skipped", reason="paused: test"
     )
 
     assert next_at == at(hours=2)
-    assert entry == LedgerEntry(at(hours=1), at(hours=1), 1, "skipped", "paused: test")
+    assert entries == [LedgerEntry(at(hours=1), at(hours=1), 1, "skipped", "paused: test")]
 
 
 def test_a_pause_in_which_nothing_was_due_leaves_no_entry() -> None:
-    next_at, entry = firing.pass_over(due_at(at(hours=1)), HOURLY, now=at(60), verdict="skipped", reason="test")
+    next_at, entries = firing.pass_over(due_at(at(hours=1)), HOURLY, now=at(60), verdict="skipped", reason="test")
 
-    assert (next_at, entry) == (at(hours=1), None)
+    assert (next_at, entries) == (at(hours=1), [])
 
 
 def _durations(most: timedelta) -> st.SearchStrategy[timedelta]:

@@ -38,9 +38,9 @@ def at(wall: str) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("dst", POLICIES, ids=lambda dst: f"{dst['gap']}-{dst['repeat']}")
 def test_a_policy_means_the_same_for_every_kind(dst: dict[str, str]) -> None:
-    for spec in at("02:30") + [{"at": "2026-03-08T02:30:00"}]:
+    for spec in [*at("02:30"), {"at": "2026-03-08T02:30:00"}]:
         assert on_the_day({**spec, "dst": dst}, SPRING) == GAPS[dst["gap"]], spec
-    for spec in at("01:30") + [{"at": "2026-11-01T01:30:00"}]:
+    for spec in [*at("01:30"), {"at": "2026-11-01T01:30:00"}]:
         assert on_the_day({**spec, "dst": dst}, AUTUMN) == REPEATS[dst["repeat"]], spec
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Protocol
 
 from oncue.definition import BrokerTarget, HttpTarget
@@ -21,6 +22,26 @@ class Source(Protocol):
 
     async def ask(self, sql: str, parameters: Mapping[str, Any], *, keys: Sequence[Key]) -> list[Entity]:
         """Return those of `keys` that the query still yields, with their data as it is now. Raises ResolveError."""
+        ...
+
+    async def window(
+        self,
+        sql: str,
+        parameters: Mapping[str, Any],
+        *,
+        after: datetime,
+        until: datetime,
+        cursor: str | None,
+        limit: int,
+    ) -> Page:
+        """Return up to `limit` entities whose `due_at` is in (after, until], in the order of due time and key.
+
+        No key is twice in a page. Raises ResolveError, as `page`, and where the query has no `due_at`.
+        """
+        ...
+
+    async def first(self, sql: str, *, after: datetime) -> datetime | None:
+        """Return the one time that a query answers for `:after`, None where it answers none. Raises ResolveError."""
         ...
 
     async def close(self) -> None: ...

@@ -8,16 +8,19 @@ import re
 import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from oncue.adapters.resolvers import fit
+from oncue.adapters.resolvers import fit, window
 from oncue.adapters.resolvers import sql as query
+from oncue.adapters.resolvers.moments import read_moment, spelled_like
 from oncue.errors import ResolveError, TargetError
 from oncue.model import Entity, Key, Page
 
 NO_KEY = re.compile(r'(no such column: |column )(q\.)?"?key"?( does not exist)?')
+NO_DUE = re.compile(r"(no such column: |column )q\.due_at( does not exist)?")
+TIMES = ("timestamptz", "timestamp", "date")
 LOOK = 10_000  # steps of SQLite between two looks at whether anybody still waits
 
 
@@ -45,8 +48,41 @@ class SqliteSource:
         asked = {str(key) for key in keys}  # a column of numbers takes the text " 5" for 5 as well
         return [entity for entity in entities if str(entity.key) in asked]
 
+    async def window(
+        self,
+        sql: str,
+        parameters: Mapping[str, Any],
+        *,
+        after: datetime,
+        until: datetime,
+        cursor: str | None,
+        limit: int,
+    ) -> Page:
+        text = window.page_of(
+            query.body_of(sql, style="named"),
+            follows=cursor is not None,
+            inside=window.SQLITE_INSIDE,
+            due=window.SQLITE_DUE,
+            key="q.key collate binary",
+        )
+        bounds = window.sqlite_bounds(after, until, cursor=cursor, limit=limit)
+        return window.read_page(await self._rows(text, {**parameters, **bounds}), limit=limit)
+
+    async def first(self, sql: str, *, after: datetime) -> datetime | None:
+        """Return the time that a query answers. It is asked again with `:after` spelled as the column is, where texts
+        of two spellings did not compare as times do."""
+        text = window.one_of(query.body_of(sql, style="named"))
+        answer = window.read_one(await self._rows(text, {"after": after}))
+        moment = self._moment(answer)
+        if isinstance(answer, str) and moment is not None and moment <= after:
+            answer = window.read_one(await self._rows(text, {"after": spelled_like(after, answer)}))
+        return self._moment(answer)
+
     async def close(self) -> None:
         """Nothing is kept open between two reads."""
+
+    def _moment(self, answer: Any) -> datetime | None:
+        return _moment(self._name, answer)
 
     async def _rows(self, sql: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
         statement = query.write(sql, style="named")
@@ -76,6 +112,7 @@ class SqliteSource:
                 connection.row_factory = sqlite3.Row
                 connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
                 connection.set_progress_handler(is_over.is_set, LOOK)
+                connection.create_function("oncue_due", 1, window.sqlite_due, deterministic=True)
                 return [dict(row) for row in connection.execute(text, values)]
             finally:
                 connection.close()
@@ -115,6 +152,27 @@ class PostgresSource:
             entities += query.read_entities(rows)
         return entities
 
+    async def window(
+        self,
+        sql: str,
+        parameters: Mapping[str, Any],
+        *,
+        after: datetime,
+        until: datetime,
+        cursor: str | None,
+        limit: int,
+    ) -> Page:
+        body = query.body_of(sql, style="numbered")
+        bound = {**parameters, **window.bounds(after, until, cursor=cursor, limit=limit)}
+        page = window.read_page(await self._rows(window.page_of(body, follows=cursor is not None), bound), limit=limit)
+        if cursor is None and page.cursor is not None:  # as in `page`
+            query.read_entities(await self._rows(window.without_key_of(body), bound))
+        return page
+
+    async def first(self, sql: str, *, after: datetime) -> datetime | None:
+        text = window.one_of(query.body_of(sql, style="numbered"))
+        return _moment(self._name, window.read_one(await self._rows(text, {"after": after})))
+
     async def close(self) -> None:
         if self._pool is not None:
             self._pool.terminate()
@@ -146,6 +204,8 @@ class PostgresSource:
         return rows
 
     def _fitted(self, name: str, value: Any, kind: str) -> Any:
+        if name == "oncue_window_start" and kind not in TIMES:
+            raise ResolveError(f'source "{self._name}": due_at is of type {kind}: cast it, as due_at::timestamptz.')
         try:
             return fit.for_postgres(value, kind)
         except (ValueError, TypeError, ArithmeticError):
@@ -162,6 +222,13 @@ class PostgresSource:
                     self._url, min_size=0, max_size=4, timeout=5, command_timeout=limit, **options
                 )
             return self._pool
+
+
+def _moment(source: str, answer: Any) -> datetime | None:
+    try:
+        return None if answer is None else read_moment(answer)
+    except ValueError as error:
+        raise ResolveError(f'source "{source}": {error}') from None
 
 
 def _cursor(cursor: str | None) -> dict[str, Any]:
@@ -206,6 +273,8 @@ def _words(error: BaseException) -> str:
         return "no answer in time."
     if NO_KEY.fullmatch(words):
         return query.NO_KEY
+    if NO_DUE.fullmatch(words):
+        return window.NO_DUE
     if "unable to open database file" in words:
         return f"{words}. Give the path of a file that is there, as sqlite:///relative.db or sqlite:////absolute.db."
     return words or type(error).__name__

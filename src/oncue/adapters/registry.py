@@ -15,6 +15,7 @@ from importlib.metadata import entry_points
 from typing import Any, Final, TypeVar, cast
 
 from oncue.adapters.base import Broker, Envelope, Receiver, Source
+from oncue.adapters.resolvers.python import PythonNext
 from oncue.config import Config, resolve_reference
 from oncue.errors import ConfigError, TargetError
 
@@ -55,6 +56,11 @@ class Adapters:
             return cast("Source", _class_of("source", SOURCES, settings.url)(name, settings.url, timeout=timeout))
 
         return self._keep("source", name, make)
+
+    def python(self, place: str) -> PythonNext:
+        """Return what calls `module:name` for a followed schedule's next time."""
+        timeout = self._config.dispatcher.resolve_timeout
+        return self._keep("python", place, lambda: PythonNext(place, timeout=timeout))
 
     def broker(self, name: str) -> Broker:
         """Return the broker that the configuration names. Raises TargetError."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from oncue import crash
+from oncue.engine.follow import Follow
 from oncue.model import Schedule, TaskId
 from oncue.observe.log import log
 from oncue.rules.firing import Firing
@@ -31,8 +32,17 @@ class Clock:
 
     name = "clock"
 
-    def __init__(self, store: Store, *, batch: int = 500, ahead: timedelta = timedelta(seconds=2)) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        batch: int = 500,
+        ahead: timedelta = timedelta(seconds=2),
+        follow: Follow | None = None,
+    ) -> None:
         self._store = store
+        self._follow = follow
+        self._is_told = False
         self._batch = batch
         self._ahead = ahead
         self._timers = Timers()
@@ -42,7 +52,15 @@ class Clock:
         self._reckoned_to: int | None = 0 if edition() != UNKNOWN else None
 
     async def step(self, now: datetime) -> datetime | None:
-        """Fire what is due; answer when to be called again."""
+        """Fire what is due, and let followed schedules be asked for; answer when to be called again."""
+        next_at = await self._fire(now)
+        if self._follow is None:
+            return next_at
+        told, self._is_told = self._is_told, False
+        follow_at = await self._follow.step(now, is_told=told)
+        return next_at if follow_at is None else min(next_at, follow_at)
+
+    async def _fire(self, now: datetime) -> datetime:
         await self._end_pauses(now)
         await self._prefetch(now)
         due = self._timers.take(now, limit=self._batch)
@@ -60,11 +78,14 @@ class Clock:
         return self._next(now)
 
     async def drain(self) -> None:
-        """Nothing is ever under way between two steps."""
+        """Let what is asked for be answered; of the clock itself nothing is under way between two steps."""
+        if self._follow is not None:
+            await self._follow.drain()
 
     async def _prefetch(self, now: datetime) -> None:
         """Read on from where the last prefetch ended; from the start once a second, and from where a notice points."""
         earliest = self._store.bells[self.name].take()
+        self._is_told = self._is_told or earliest is not None
         if earliest is not None and earliest <= self._read_to[0]:
             self._read_to = (earliest - timedelta(microseconds=1), 0)
         until = now + self._ahead

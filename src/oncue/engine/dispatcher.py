@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -17,6 +17,7 @@ from oncue.model import (
     Delivery,
     DeliveryState,
     Entity,
+    Key,
     Lost,
     Refused,
     Run,
@@ -311,8 +312,11 @@ class Dispatcher:
         return Settled(delivery, "waiting", fate.error, fate.ready_at, fate.counted, errors)
 
 
-def _by_run(late: Sequence[tuple[Delivery, Run]]) -> dict[RunId, list[tuple[Delivery, Run]]]:
-    groups: dict[RunId, list[tuple[Delivery, Run]]] = defaultdict(list)
+def _by_run(late: Sequence[tuple[Delivery, Run]]) -> dict[tuple[RunId, int], list[tuple[Delivery, Run]]]:
+    """Group deliveries by run. A key that is twice in a followed schedule's run, for two due times, has two groups."""
+    groups: dict[tuple[RunId, int], list[tuple[Delivery, Run]]] = defaultdict(list)
+    seen: Counter[tuple[RunId, Key]] = Counter()
     for delivery, run in late:
-        groups[run.id].append((delivery, run))
+        groups[run.id, seen[run.id, delivery.key]].append((delivery, run))
+        seen[run.id, delivery.key] += 1
     return groups

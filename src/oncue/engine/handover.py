@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from oncue.adapters.envelopes.trace import retrace
 from oncue.adapters.registry import Adapters
 from oncue.definition import BrokerTarget, Definition, EventResolver, HttpTarget, NoResolver, SqlResolver
-from oncue.errors import AdapterError, ResolveError, TargetError, TriggerError
+from oncue.engine import windows
+from oncue.errors import AdapterError, ResolveError, TargetError
 from oncue.model import (
     Address,
     Attempt,
@@ -28,11 +29,10 @@ from oncue.model import (
     Page,
     Refused,
     Run,
-    RunId,
     Task,
     Unreachable,
 )
-from oncue.rules import binding, identity, matching, outcome, pacing
+from oncue.rules import identity, matching, outcome, pacing
 from oncue.store import failures, tasks
 from oncue.store.base import Store
 from oncue.store.runs import Progress
@@ -131,9 +131,11 @@ class Handover:
             case NoResolver():
                 return Page((Entity("", {}),), None)
 
-    async def preview(self, task: Task, *, due_at: datetime, limit: int) -> Preview:
+    async def preview(
+        self, task: Task, *, due_at: datetime, limit: int, previous_due_at: datetime | None = None
+    ) -> Preview:
         """Return what a run due at `due_at` would hand over first. Raises ResolveError, TargetError."""
-        work = Work(_hypothetical(task, due_at, now=self._now()), task)
+        work = Work(windows.hypothetical(task, due_at, previous_due_at=previous_due_at, now=self._now()), task)
         if isinstance(task.definition.resolve, EventResolver):
             return Preview(due_at, (), more=False)
         page = await self.resolve(work, cursor=None)
@@ -151,7 +153,10 @@ class Handover:
         resolver = work.definition.resolve
         if not isinstance(resolver, SqlResolver) or not work.asks:
             return entities
-        return {entity.key: entity for entity in await self._timed(self._ask(work, resolver, list(entities)))}
+        found = await self._timed(self._ask(work, resolver, list(entities)))
+        if windows.is_window(work.definition, work.run):
+            found = windows.still_due(found, {delivery.key: delivery.data for delivery in deliveries})
+        return {entity.key: entity for entity in found}
 
     async def send(
         self,
@@ -178,6 +183,8 @@ class Handover:
         letter = work.letter
         if letter is not None and letter.what.message_id is not None:
             return {entity.key: letter.what.message_id for entity in entities}
+        if windows.is_window(work.definition, work.run):
+            return windows.ids(work.task, entities)
         base = letter.what.run_uuid if letter is not None and letter.what.run_uuid else work.run.uuid
         return {entity.key: identity.message_uuid(base, entity.key) for entity in entities}
 
@@ -201,7 +208,7 @@ class Handover:
         """Return what a page came to: what is confirmed, what waits, what is dead already."""
         now, policy = self._now(), work.definition.retry
         waiting = list(later)
-        dead = [self._rejected(work, key, reason) for key, reason in page.rejected]
+        dead = [self._rejected(work, key, reason, due=page.dues.get(key)) for key, reason in page.rejected]
         confirmed = 0
         for one in tried:
             fate = outcome.decide(one.outcome, policy, attempts=1, tries=1, seed=str(one.message_id), now=now)
@@ -224,7 +231,8 @@ class Handover:
                 )
         resolved = len(tried) + len(later) + len(page.rejected)
         reason = None if resolved or page.cursor or work.run.resolved else "nobody qualifies"
-        return Progress(page.cursor, resolved, confirmed, 0, tuple(waiting), tuple(dead), reason)
+        handed_over = () if work.letter else windows.told(page)
+        return Progress(page.cursor, resolved, confirmed, 0, tuple(waiting), tuple(dead), reason, handed_over)
 
     def letter(self, work: Work, one: Tried, errors: Sequence[Attempt]) -> NewDeadLetter:
         """Return the dead letter of a message that failed for good, with all that its requeue will need."""
@@ -267,22 +275,24 @@ class Handover:
             cursor=run.cursor,
         )
 
-    def _rejected(self, work: Work, key: Key, reason: str) -> NewDeadLetter:
-        entity = Entity(key, {})
+    def _rejected(self, work: Work, key: Key, reason: str, *, due: datetime | None) -> NewDeadLetter:
+        entity = Entity(key, {"due_at": due.isoformat()} if due else {})
         tried = Tried(entity, self.ids(work, [entity])[key], None, Refused(reason, again=False))
         return self.letter(work, tried, (Attempt(self._now(), reason),))
 
     async def _read(self, work: Work, resolver: SqlResolver, cursor: str | None) -> Page:
-        run, bound = work.run, _bound(work)
+        run, bound = work.run, windows.bound_of(work.run, work.definition)
         source = self._adapters.source(resolver.source)
         if run.event is not None and not _takes_all(work.definition, run):
             return Page(tuple(await source.ask(resolver.sql, bound, keys=[run.event.key])), None)
         target = work.definition.target
         limit = target.concurrency if isinstance(target, HttpTarget) else self._page
+        if windows.is_window(work.definition, run):
+            return await windows.read(self._store, source, resolver.sql, bound, run=run, cursor=cursor, limit=limit)
         return await source.page(resolver.sql, bound, cursor=cursor, limit=limit)
 
     async def _ask(self, work: Work, resolver: SqlResolver, keys: Sequence[Key]) -> list[Entity]:
-        bound = _bound(work)
+        bound = windows.bound_of(work.run, work.definition)
         return await self._adapters.source(resolver.source).ask(resolver.sql, bound, keys=keys)
 
     async def _again(self, work: Work, letter: DeadLetter) -> list[Entity]:
@@ -290,7 +300,12 @@ class Handover:
         key = letter.what.key if letter.what.key is not None else ""
         resolver = work.definition.resolve
         if isinstance(resolver, SqlResolver) and work.asks:
-            return await self._timed(self._ask(work, resolver, [key]))
+            found = await self._timed(self._ask(work, resolver, [key]))
+            return (
+                windows.still_due(found, {key: letter.what.data or {}})
+                if windows.is_of_window(work.task, letter)
+                else found
+            )
         data: Json = letter.what.data if letter.what.data is not None else {}
         if work.run.event is not None and isinstance(resolver, EventResolver):
             return [_of_event(work.run)]
@@ -328,42 +343,6 @@ class Handover:
             return [Unreachable(str(error)) for _ in messages]
 
 
-def _hypothetical(task: Task, due_at: datetime, *, now: datetime) -> Run:
-    """Return a run that is nowhere: what a preview is made with."""
-    cause = identity.manual_cause("preview")
-    return Run(
-        id=RunId(0),
-        uuid=identity.run_uuid(task.uuid, cause),
-        task_id=task.id,
-        task_name=task.name,
-        task_version=task.version,
-        cause=cause,
-        due_at=due_at,
-        ready_at=now,
-        state="due",
-        reason=None,
-        attempts=1,
-        fence=0,
-        overlap=None,
-        caught_up=False,
-        asked_at=now,
-        started_at=None,
-        ended_at=None,
-        cursor=None,
-        previous_due_at=None,
-        event=None,
-        dead_letter_id=None,
-        stop_reason=None,
-    )
-
-
-def _bound(work: Work) -> dict[str, Any]:
-    try:
-        return binding.parameters(work.run, work.definition)
-    except TriggerError as error:
-        raise ResolveError(str(error)) from error
-
-
 def _of_event(run: Run) -> Entity:
     event = run.event
     if event is None:
@@ -373,7 +352,7 @@ def _of_event(run: Run) -> Entity:
 
 def _takes_all(definition: Definition, run: Run) -> bool:
     assert run.event is not None
-    return any(one.all and matching.fits(one, run.event) for one in definition.on)
+    return any(one.all and one.do == "fire" and matching.fits(one, run.event) for one in definition.on)
 
 
 def _as_it_was(letter: DeadLetter, address: Address) -> Message:

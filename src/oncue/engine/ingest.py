@@ -7,7 +7,7 @@ broker from here, its run made as already claimed: the short path.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -157,7 +157,12 @@ class Ingest:
             now = self._now()
             at_once = len(self._in_flight) < self._limit
             incoming = [
-                Incoming(pending.event, pending.digest, self._match(pending.event, at_once=at_once))
+                Incoming(
+                    pending.event,
+                    pending.digest,
+                    self._match(pending.event, at_once=at_once),
+                    tuple(task.id for task in self._concerned(pending.event, "touch")),
+                )
                 for pending in batch
             ]
             try:
@@ -179,9 +184,13 @@ class Ingest:
                 task.state,
                 at_once and isinstance(task.definition.resolve, EventResolver),
             )
-            for task in self._subscribers.get(event.type, ())
-            if any(matching.fits(one, event) for one in task.definition.on)
+            for task in self._concerned(event, "fire")
         )
+
+    def _concerned(self, event: Event, do: str) -> Iterator[Task]:
+        for task in self._subscribers.get(event.type, ()):
+            if any(one.do == do and matching.fits(one, event) for one in task.definition.on):
+                yield task
 
     async def _read_subscriptions(self) -> None:
         subscribers: dict[str, list[Task]] = {}

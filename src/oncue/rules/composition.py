@@ -59,6 +59,8 @@ def read_schedule(
         anchor = read_anchor("start", _text("start", spec["start"]), zone)
     setting = Setting(zone, anchor, name, given)
     parts = _read_parts(spec, setting)
+    if "dialect" in spec and not any(isinstance(part, Cron) for part in parts):
+        raise TriggerError("dialect: it says how a cron is spelled, and there is none. Leave it out.")
     if not overrides and not any(key in spec for key in COMPOSED):
         return parts[0]
     days = Days(
@@ -137,12 +139,14 @@ def _read_kind(spec: Mapping[str, object], setting: Setting) -> Kind:
         given = f"has both {' and '.join(kinds)}" if kinds else "says nothing"
         raise TriggerError(f"schedule: it {given}. Write exactly one of {', '.join(KINDS)}.")
     (kind,) = kinds
+    if "dialect" in spec and kind != "cron" and "dialect" not in setting.defaults:
+        raise TriggerError(f"dialect: {kind} has no dialect. Leave it out.")
     if "anchor" in spec and kind not in ("every", "rrule"):
         raise TriggerError(f"anchor: {kind} has no anchor. Leave it out.")
     text = _text(kind, spec[kind])
     zone, dst = _read_zone(spec), spec.get("dst")
     if kind == "cron":
-        return read_cron(text, zone, name=setting.name, dst=dst)
+        return read_cron(text, zone, name=setting.name, dialect=_text("dialect", spec.get("dialect", "unix")), dst=dst)
     if kind == "at":
         return read_at(text, zone, has_zone="zone" in spec, dst=dst)
     anchor = read_anchor("anchor", _text("anchor", spec["anchor"]), zone) if "anchor" in spec else setting.anchor

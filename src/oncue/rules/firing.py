@@ -13,6 +13,7 @@ from typing import Literal, assert_never
 from oncue.definition import Misfire, Overlap
 from oncue.model import Schedule, ScheduleState
 from oncue.rules import pacing, times
+from oncue.rules.durations import write_duration
 from oncue.rules.pacing import Pacing
 
 RUNS_AT_ONCE = 100
@@ -74,7 +75,10 @@ def decide(
         fired = _move(schedule, [PlannedRun(due, schedule.last_due_at)], [], next_at=following, last_due_at=due)
     else:
         fired = _decide_many(schedule, trigger, misfire, now=now)
-    return _paced(_limited(fired), pace, now=now)
+    # Paced before it is limited: the last of its max_runs starts as far from the next due time as any other.
+    fired = _limited(_paced(fired, pace, now=now))
+    left_out = dropped(schedule, trigger, until=fired.last_due_at or due)
+    return replace(fired, ledger=(*fired.ledger, *left_out))
 
 
 def stop(schedule: Schedule, reason: str) -> Firing:
@@ -86,13 +90,24 @@ def stop(schedule: Schedule, reason: str) -> Firing:
 
 def pass_over(
     schedule: Schedule, trigger: times.Trigger, *, now: datetime, verdict: Verdict, reason: str
-) -> tuple[datetime | None, LedgerEntry | None]:
-    """Return the next time after `now`, and the ledger entry for the due times that it leaves behind."""
+) -> tuple[datetime | None, list[LedgerEntry]]:
+    """Return the next time after `now`, and the ledger entries for the due times that it leaves behind."""
     entry = None
     if schedule.next_at is not None and schedule.next_at <= now:
         known = _Times(trigger, schedule.next_at)
         entry = known.entry(schedule.next_at - TICK, now, verdict=verdict, reason=reason)
-    return times.next_after(trigger, now), entry
+    return times.next_after(trigger, now), [*([entry] if entry else []), *dropped(schedule, trigger, until=now)]
+
+
+def dropped(schedule: Schedule, trigger: times.Trigger, *, until: datetime) -> list[LedgerEntry]:
+    """Return the ledger entries for times up to `until` that a calendar, `except` or a person left out."""
+    after = schedule.decided_to
+    if not isinstance(trigger, times.Timetable) or after is None:
+        return []
+    found = times.dropped_between(trigger, after, until)
+    return [
+        LedgerEntry(one.first, one.last, one.count, "skipped", _at_least(one.reason, one.is_exact)) for one in found
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +146,13 @@ class _Times:
         """Return the ledger entry for the times in (after, until], None where there are none."""
         if after >= until or until < self.due:
             return None
-        count, first, last = times.count_between(self.trigger, max(after, self.due), until)
+        tally = times.tally_between(self.trigger, max(after, self.due), until)
+        count, first, last = tally.count, tally.first, tally.last
         if after < self.due:
             count, first, last = count + 1, self.due, last or self.due
-        return LedgerEntry(first, last, count, verdict, reason) if first is not None and last is not None else None
+        if first is None or last is None:
+            return None
+        return LedgerEntry(first, last, count, verdict, _at_least(reason, tally.is_exact))
 
 
 def _decide_many(schedule: Schedule, trigger: times.Trigger, misfire: Misfire, *, now: datetime) -> Firing:
@@ -190,8 +208,12 @@ def _catch_up(
     return runs, [entry for entry in entries if entry]
 
 
+def _at_least(reason: str, is_exact: bool) -> str:
+    return reason if is_exact else f"{reason} (they are at least so many: counting was cut short)"
+
+
 def _too_old(misfire: Misfire) -> str:
-    return f"missed by more than {misfire.max_age}, the age that is caught up"
+    return f"missed by more than {write_duration(misfire.max_age)}, the age that is caught up"
 
 
 def _move(
@@ -223,7 +245,7 @@ def _limited(fired: Firing) -> Firing:
 
 def _paced(fired: Firing, pace: Pacing, *, now: datetime) -> Firing:
     """Say when runs start after jitter, and by when their messages are out. What is caught up starts at once."""
-    if not pace.jitter and not pace.spread:
+    if not fired.runs or not (pace.jitter or pace.spread):
         return fired
     task = fired.schedule.task_uuid
     ends = [*(run.due_at for run in fired.runs[1:]), fired.next_at]

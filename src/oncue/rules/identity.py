@@ -14,9 +14,19 @@ def run_uuid(task_uuid: UUID, cause: str) -> UUID:
     return uuid5(task_uuid, cause)
 
 
+def backfill_uuid(task_uuid: UUID, key: str) -> UUID:
+    """Return the id of the one backfill that a key makes of a task."""
+    return uuid5(task_uuid, f"backfill:{key}")
+
+
 def message_uuid(base: UUID, key: Key) -> UUID:
     """Return the id of the message to one entity; `base` is the run that first resolved it."""
     return uuid5(base, str(key))
+
+
+def followed_uuid(task_uuid: UUID, key: Key, due_at: datetime) -> UUID:
+    """Return the id of the message to an entity that is followed: the same whichever run hands it over."""
+    return uuid5(task_uuid, f"followed:{time_text(due_at)}:{key}")
 
 
 def time_text(moment: datetime) -> str:
@@ -26,6 +36,11 @@ def time_text(moment: datetime) -> str:
 
 def schedule_cause(due_at: datetime) -> str:
     return f"schedule:{time_text(due_at)}"
+
+
+def late_cause(until: datetime, number: int) -> str:
+    """Return the cause of a run for those who appeared behind the horizon of a followed schedule, up to `until`."""
+    return f"{schedule_cause(until)}:late:{number}"
 
 
 def event_cause(source: str, event_id: str) -> str:
@@ -39,6 +54,10 @@ def manual_cause(key: str) -> str:
 
 def requeue_cause(requeue: UUID, dead_letter: UUID) -> str:
     return f"requeue:{requeue}:{dead_letter}"
+
+
+def backfill_cause(backfill: UUID, due_at: datetime) -> str:
+    return f"backfill:{backfill}:{time_text(due_at)}"
 
 
 def delivery_identity(message: UUID, requeue: int) -> str:

@@ -19,7 +19,7 @@ from oncue.rules.cron import Cron
 from oncue.rules.days import day_at, first_day, first_instant, last_day, last_instant
 from oncue.rules.every import Every
 from oncue.rules.kinds import TICK, Kind
-from oncue.rules.pattern import HORIZON, bits
+from oncue.rules.pattern import HORIZON, bits_of
 from oncue.rules.placing import CALENDAR
 from oncue.rules.rrule import Rrule
 from oncue.rules.search import AHEAD, Step, Way, named, times_of
@@ -153,7 +153,7 @@ def _split(kind: Kind, zone: ZoneInfo) -> Iterator[tuple[Kind, int | None]]:
     """Yield a trigger in parts, each with how many of its times in a run tell all wall times that it has there."""
     if isinstance(kind, Cron) and kind.zone is zone:
         pattern = kind.pattern
-        for hour, minute, second in product(bits(pattern.hours), bits(pattern.minutes), bits(pattern.seconds)):
+        for hour, minute, second in product(bits_of(pattern.hours), bits_of(pattern.minutes), bits_of(pattern.seconds)):
             exact = replace(pattern, hours=1 << hour, minutes=1 << minute, seconds=1 << second)
             yield replace(kind, pattern=exact), 1
     elif isinstance(kind, Every) and kind.zone is zone and not kind.step.elapsed:

@@ -109,6 +109,10 @@ TABLES: Final[dict[str, Moves]] = {
 }
 
 
+# Runs whose window no look behind the horizon enters: it is theirs still, or ended by a failure, a rule or a person.
+BARRED: Final = ("due", "queued", "running", "held", "failed", "expired", "cancelled")
+
+
 def move(noun: str, state: str, verb: str) -> str | None:
     """Return the state that `verb` leads to, or None where the table does not allow it."""
     return TABLES[noun].get((state, verb))
@@ -143,9 +147,11 @@ def ends(noun: str) -> tuple[str, ...]:
 def literals(name: str) -> tuple[str, ...]:
     """Return the states for `{state in …}` in SQL: `run.claim|skip` where a move is allowed, `run.ends` where none is.
 
-    `run.open` are all but the ends, `schedule.rest` all but the first.
+    `run.open` are all but the ends, `schedule.rest` all but the first, `run.barred` those of BARRED.
     """
     noun, _, verbs = name.partition(".")
+    if name == "run.barred":
+        return BARRED
     if verbs == "ends":
         return ends(noun)
     if verbs == "rest":

@@ -7,7 +7,8 @@ from typing import Final, assert_never
 
 from oncue.rules import kinds
 from oncue.rules.at import At
-from oncue.rules.cron import MONTHS, WEEKDAYS, Cron
+from oncue.rules.cron import Cron
+from oncue.rules.dialect import MONTHS, WEEKDAYS
 from oncue.rules.every import Every, Step
 from oncue.rules.pattern import MonthEnd, Pattern
 from oncue.rules.placing import CALENDAR, FIXED, WILDCARD, Placing
@@ -135,6 +136,8 @@ def _day_words(pattern: Pattern) -> str:
     month = ""
     if pattern.months.bit_count() < len(MONTHS):
         month = f" in {_spans(_numbers(pattern.months), names=('', *MONTH_NAMES))}"
+    if pattern.years is not None:
+        month += f"{' of' if month else ' in'} {_spans(sorted(pattern.years))}"
     if by_date and by_weekday:
         both = f"on {by_date} or on {by_weekday}" if pattern.is_either else f"on {by_date} if it is {by_weekday}"
         return f", {both}{month}"
@@ -179,7 +182,7 @@ def _rule_words(rule: Rrule) -> str:
     pace = f"every {name}" if rule.interval == 1 else f"every {rule.interval} {name}s"
     limits = [word for word in rule.text.upper().split(";") if word.startswith("BY")]
     narrowed = f" ({', '.join(limits)})" if limits else ""
-    end = f", {rule.count} times" if rule.count else ", with an end" if rule.until else ""
+    end = f", {rule.count} times" if rule.count else ", with an end" if rule.has_end else ""
     clock = "elapsed time" if rule.is_elapsed else f"{rule.zone.key} time"
     dst = _placing_words(rule.placing, WILDCARD if rule.is_elapsed else CALENDAR)
     return f"Calendar rule: {pace}{narrowed} from {_shown(rule.start)} on{end}, {clock}{dst}."

@@ -31,7 +31,7 @@ from oncue.model import (
     TaskId,
     Timing,
 )
-from oncue.rules import pacing, times
+from oncue.rules import followed, pacing, times
 from oncue.store.base import Row
 
 ATTEMPTS_KEPT = 20
@@ -101,8 +101,17 @@ def write_calendar(calendar: Calendar) -> str:
     return _CALENDAR.dump_json(calendar).decode()
 
 
+@lru_cache(256)
 def read_calendar(text: str) -> Calendar:
+    """Return a calendar. Kept by its text: the watch looks at all of them every few seconds."""
     return _CALENDAR.validate_json(text)
+
+
+@lru_cache(65536)
+def read_followed(text: str) -> followed.Followed | None:
+    """Return the followed schedule of a timing, None where it is of another kind. Raises TriggerError."""
+    spec = read_timing(text).schedule
+    return followed.read_followed(spec) if followed.is_followed(spec) else None
 
 
 def write_attempts(attempts: Sequence[Attempt]) -> str:

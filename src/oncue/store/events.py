@@ -11,7 +11,7 @@ from uuid import UUID
 
 from oncue.model import Change, Event, RunId, TaskId, TaskState
 from oncue.rules import identity
-from oncue.store import codec
+from oncue.store import codec, followed
 from oncue.store.base import Steps, Wake, ask
 
 
@@ -31,11 +31,12 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """An event with the tasks that it matched."""
+    """An event with the tasks that it matched, and those whose followed schedules it touches."""
 
     event: Event
     digest: str
     matched: tuple[Matched, ...]
+    touched: tuple[TaskId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ def accept(incoming: Sequence[Incoming], *, now: datetime, until: datetime) -> S
     rows = yield ask("insert_events", rows=[_event(one, now) for _, one in new])
     ids = {(row["source"], row["event_id"]): row["id"] for row in rows}
     runs = yield from _make_runs([one for key, one in first.items() if key in ids], ids, now=now, until=until)
+    if touched := {task_id for key, one in first.items() if key in ids for task_id in one.touched}:
+        yield from followed.touch(touched, now=now)
     digests = yield from _known(first, ids)
     answers: list[Accepted] = []
     for one in incoming:

@@ -177,6 +177,7 @@ def _make_run(made: Requeue, letter: DeadLetter, *, now: datetime) -> Steps[None
         task_version=letter.what.task_version or task["version"],
         cause=cause,
         due_at=codec.as_time(origin[0]["due_at"]) if origin else now,
+        previous_due_at=codec.as_time(origin[0]["previous_due_at"]) if origin else None,
         now=now,
         dead_letter_id=letter.id,
         cursor=letter.what.cursor,

@@ -113,6 +113,27 @@ on conflict (name) do update set definition = excluded.definition, changed_at = 
 delete from calendars
 where name = :name
 
+-- name: list_calendar_users
+-- Served by schedules_calendars: the first condition is that index's own.
+select schedules.task_id, tasks.name
+from schedules
+join tasks on tasks.id = schedules.task_id
+where schedules.timing like '%"calendars":[{%'
+  and schedules.timing like :pattern escape '!'
+order by schedules.task_id
+limit :limit
+
+-- name: list_calendar_users_to_come
+-- Served by schedules_calendars, as list_calendar_users: those that can still fire.
+select tasks.name
+from schedules
+join tasks on tasks.id = schedules.task_id
+where schedules.timing like '%"calendars":[{%'
+  and schedules.timing like :pattern escape '!'
+  and {schedules.state in schedule.pause|resume}
+order by schedules.task_id
+limit :limit
+
 -- name: list_ended_pauses
 -- Served by tasks_resuming.
 select name, resume_at
@@ -124,6 +145,14 @@ limit :limit
 -- name: insert_audit
 insert into audit (happened_at, actor, verb, subject, detail)
 values (:now, :actor, :verb, :subject, :detail)
+
+-- name: list_audit
+-- Served by audit_verb or the primary key: the latest of a verb that is common are near the end.
+select happened_at, actor, verb, subject, detail
+from audit
+where verb = :verb
+order by id desc
+limit :limit
 
 -- === schedules ===
 
@@ -224,6 +253,7 @@ set state = :state,
     reason = :reason,
     next_at = :next_at,
     timing = :timing,
+    since = :since,
     zone_data = :zone_data,
     version = version + 1
 where task_id = :task_id
@@ -307,6 +337,280 @@ select rows.task_id, rows.task_version, rows.first_due_at, rows.last_due_at, row
     rows.now
 from {rows:task_id bigint, task_version integer, first_due_at time, last_due_at time, count bigint, verdict text, reason text, now time}
 
+-- === followed schedules ===
+
+-- name: begin_followed
+-- Served by the primary key. A schedule that begins to be followed is asked for at once.
+insert into followed (task_id, touched, answered, asking, fence, ready_at, seen_at, failures, reach, late)
+values (:task_id, 1, 0, false, 0, :ready_at, :now, 0, :reach, 0)
+on conflict (task_id) do update
+set touched = followed.touched + 1,
+    asking = false,
+    fence = followed.fence + 1,
+    ready_at = excluded.ready_at,
+    seen_at = excluded.seen_at,
+    failures = 0,
+    failing_since = null,
+    reason = null,
+    reach = excluded.reach,
+    look_at = null
+
+-- name: go_on_following
+-- Served by the primary key. What was changed or resumed is asked for again; whoever asks just then is answered in vain.
+update followed
+set touched = touched + 1,
+    asking = false,
+    fence = fence + 1,
+    ready_at = :ready_at,
+    seen_at = :now,
+    failures = 0,
+    failing_since = null,
+    reason = null,
+    reach = coalesce(:reach, reach),
+    look_at = :look_at
+where task_id = :task_id
+
+-- name: rest_followed
+-- Served by the primary key. Whoever asks now is answered in vain.
+update followed
+set asking = false, fence = fence + 1, ready_at = null, look_at = null, failures = 0, failing_since = null, reason = null
+where task_id = :task_id
+
+-- name: end_followed
+-- Served by the primary key. What was handed over is reached by no window any more: the watch deletes it, then this row.
+update followed
+set asking = false, fence = fence + 1, ready_at = null, look_at = null, failing_since = null, reach = :never
+where task_id = :task_id
+
+-- name: advance_followed
+-- Served by the primary key. A window was fired, or left out up to `cut`: what is next is asked for, and late rows are.
+update followed
+set touched = followed.touched + 1,
+    ready_at = case when followed.asking then followed.ready_at when rows.active then :now end,
+    look_at = case when rows.active then coalesce(followed.look_at, rows.look_at) end,
+    reach = case when rows.cut is null or rows.cut < followed.reach then followed.reach else rows.cut end
+from {rows:task_id bigint, look_at time, cut time, active bool}
+where followed.task_id = rows.task_id
+
+-- name: mark_windows
+-- Served by runs_uuid.
+update runs
+set is_window = true
+where uuid in {each:ids uuid}
+
+-- name: touch_followed
+-- Served by the primary key. While somebody asks, or asks in vain, it is asked again after that.
+update followed
+set touched = touched + 1,
+    ready_at = case when asking or failures > 0 or ready_at is null or ready_at < :now then ready_at else :now end
+where task_id in {each:ids bigint}
+returning task_id
+
+-- name: claim_asks
+-- Served by followed_ready. It is asked for something at each recheck too, touched or not.
+with picked as materialized (
+    select task_id
+    from followed
+    where ready_at is not null
+      and ready_at <= :now
+    order by ready_at, task_id
+    limit :limit
+    {skip_locked}
+)
+update followed
+set asking = true,
+    fence = fence + 1,
+    ready_at = :until,
+    touched = case when answered < touched then touched else touched + 1 end
+where task_id in (select task_id from picked)
+returning task_id
+
+-- name: renew_ask
+-- Served by the primary key.
+update followed
+set ready_at = :until
+where task_id = :task_id
+  and fence = :fence
+  and asking
+returning task_id
+
+-- name: claim_looks
+-- Served by followed_look. The end of the lease is the token.
+with picked as materialized (
+    select task_id
+    from followed
+    where look_at is not null
+      and look_at <= :now
+    order by look_at, task_id
+    limit :limit
+    {skip_locked}
+)
+update followed
+set look_at = :until
+where task_id in (select task_id from picked)
+returning task_id
+
+-- name: renew_look
+-- Served by the primary key.
+update followed
+set look_at = :until
+where task_id = :task_id
+  and look_at = :held
+returning task_id
+
+-- name: read_following
+-- Served by the primary keys.
+select schedules.*, tasks.name, followed.touched, followed.answered, followed.fence, followed.ready_at, followed.seen_at,
+    followed.asked_at, followed.answer_at, followed.failures, followed.failing_since, followed.reason as why,
+    followed.reach, followed.look_at
+from followed
+join schedules on schedules.task_id = followed.task_id
+join tasks on tasks.id = followed.task_id
+where followed.task_id in {each:ids bigint}
+order by followed.task_id
+
+-- name: list_following
+-- All of them, for listings. Served by the primary keys.
+select schedules.*, tasks.name, followed.touched, followed.answered, followed.fence, followed.ready_at, followed.seen_at,
+    followed.asked_at, followed.answer_at, followed.failures, followed.failing_since, followed.reason as why,
+    followed.reach, followed.look_at
+from followed
+join schedules on schedules.task_id = followed.task_id
+join tasks on tasks.id = followed.task_id
+order by followed.task_id
+
+-- name: answer_followed
+-- Served by the primary key. The answer stands only if it knows of as much as any before it.
+update followed
+set answered = :touched,
+    asking = false,
+    ready_at = case when touched > :touched then cast(:now as {time}) else :recheck_at end,
+    seen_at = :now,
+    asked_at = :now,
+    answer_at = :answer_at,
+    failures = 0,
+    failing_since = null,
+    reason = null
+where task_id = :task_id
+  and fence = :fence
+  and answered < :touched
+returning task_id
+
+-- name: fail_ask
+-- Served by the primary key.
+update followed
+set asking = false,
+    ready_at = :ready_at,
+    seen_at = :now,
+    failures = failures + 1,
+    failing_since = coalesce(failing_since, :now),
+    reason = :reason
+where task_id = :task_id
+  and fence = :fence
+returning failures
+
+-- name: release_ask
+-- Served by the primary key.
+update followed
+set asking = false, ready_at = :now
+where task_id = :task_id
+  and fence = :fence
+  and asking
+returning task_id
+
+-- name: move_next
+-- Served by the primary key; the row is locked by lock_schedule in the same transaction.
+update schedules
+set next_at = :next_at, version = version + 1
+where task_id = :task_id
+
+-- name: record_look
+-- Served by the primary key.
+update followed
+set look_at = :look_at,
+    reach = case when reach < :reach then :reach else reach end,
+    late = late + :made
+where task_id = :task_id
+  and look_at = :held
+returning late
+
+-- name: fail_look
+-- Served by the primary key.
+update followed
+set look_at = :look_at
+where task_id = :task_id
+  and look_at = :held
+
+-- name: read_barred
+-- Served by runs_windows.
+select previous_due_at, due_at, state
+from runs
+where task_id = :task_id
+  and due_at > :after
+  and is_window
+  and {state in run.barred}
+
+-- name: insert_late_run
+insert into runs (
+    uuid, task_id, task_version, cause, due_at, previous_due_at, asked_at, ready_at, state, overlap, caught_up, is_window
+)
+values (
+    :uuid, :task_id, :task_version, :cause, :due_at, :previous_due_at, :now, :now, {first:run}, :overlap, true, true
+)
+on conflict (uuid) do nothing
+returning id
+
+-- name: read_handed_over
+-- Served by the primary key.
+select handed_over.key_text, handed_over.due_at
+from {rows:key_text text, due_at time}
+join handed_over on handed_over.task_id = :task_id and handed_over.due_at = rows.due_at
+    and handed_over.key_text = rows.key_text
+
+-- name: insert_handed_over
+insert into handed_over (task_id, due_at, key_text)
+select :task_id, rows.due_at, rows.key_text
+from {rows:key_text text, due_at time}
+where true
+on conflict (task_id, due_at, key_text) do nothing
+
+-- name: next_following
+-- Served by followed_ready and followed_look.
+select min(ready_at) as ready_at
+from followed
+where ready_at is not null
+union all
+select min(look_at) as ready_at
+from followed
+where look_at is not null
+
+-- name: list_unanswered
+-- Served by followed_failing.
+select tasks.name, followed.reason, followed.failing_since
+from followed
+join tasks on tasks.id = followed.task_id
+where followed.failing_since is not null
+order by tasks.name
+limit :limit
+
+-- name: delete_handed_over
+-- Served by the primary key. What no window and no look can reach any more.
+delete from handed_over
+where (task_id, due_at, key_text) in (
+    select handed_over.task_id, handed_over.due_at, handed_over.key_text
+    from followed
+    join handed_over on handed_over.task_id = followed.task_id and handed_over.due_at <= followed.reach
+    limit :limit
+)
+returning task_id
+
+-- name: delete_ended_followed
+-- Served by the primary key. Their tasks are gone or follow nothing, and nothing is left of what was handed over.
+delete from followed
+where reach = :never
+  and not exists (select 1 from handed_over where handed_over.task_id = followed.task_id)
+returning task_id
+
 -- === events ===
 
 -- name: insert_events
@@ -359,9 +663,13 @@ returning id, uuid
 
 -- name: insert_run
 insert into runs (
-    uuid, task_id, task_version, cause, due_at, asked_at, ready_at, state, dead_letter_id, cursor_text, event_id
+    uuid, task_id, task_version, cause, due_at, previous_due_at, asked_at, ready_at, state, dead_letter_id, cursor_text,
+    event_id
 )
-values (:uuid, :task_id, :task_version, :cause, :due_at, :now, :now, {first:run}, :dead_letter_id, :cursor, :event_id)
+values (
+    :uuid, :task_id, :task_version, :cause, :due_at, :previous_due_at, :now, :now, {first:run}, :dead_letter_id, :cursor,
+    :event_id
+)
 on conflict (uuid) do nothing
 returning id
 
@@ -578,14 +886,14 @@ where runs.uuid = :uuid
 
 -- name: read_run_origin
 -- Served by the primary key.
-select due_at, event_id
+select due_at, previous_due_at, event_id
 from runs
 where id = :id
 
 -- name: count_held_runs
 -- Served by runs_held.
 select runs.task_id, tasks.name, count(*) as count, min(runs.due_at) as first_due_at, max(runs.due_at) as last_due_at,
-    min(runs.asked_at) as since
+    min(runs.asked_at) as since, max(runs.overlap) as overlap, max(runs.task_version) as task_version
 from runs
 join tasks on tasks.id = runs.task_id
 where {runs.state in run.release}
@@ -666,6 +974,77 @@ union all
 select min(ready_at) as ready_at
 from deliveries
 where {state in delivery.claim}
+
+-- === backfills ===
+
+-- name: insert_backfill
+-- Served by the primary key of tasks: none is made of a task that was removed meanwhile.
+insert into backfills (uuid, task_id, task_version, first_due_at, last_due_at, total, actor, created_at)
+select :uuid, tasks.id, :task_version, :first_due_at, :last_due_at, :total, :actor, :now
+from tasks
+where tasks.id = :task_id
+  and {tasks.state in task.remove}
+on conflict (uuid) do nothing
+returning id
+
+-- name: insert_backfill_runs
+-- They take no slot: overlap is null.
+insert into runs (
+    uuid, task_id, task_version, cause, due_at, previous_due_at, asked_at, ready_at, starts_at, state, backfill_id
+)
+select rows.uuid, :task_id, :task_version, rows.cause, rows.due_at, rows.previous_due_at,
+    :now, rows.ready_at, rows.starts_at, {first:run}, :backfill_id
+from {rows:uuid uuid, cause text, due_at time, previous_due_at time, ready_at time, starts_at time}
+where true
+on conflict (uuid) do nothing
+
+-- name: count_runs_by_uuid
+-- Served by runs_uuid.
+select state, count(*) as count
+from runs
+where uuid in {each:ids uuid}
+group by state
+
+-- name: list_backfills_between
+-- All of them: a few.
+select uuid
+from backfills
+where task_id = :task_id
+  and first_due_at <= :last
+  and last_due_at >= :first
+order by id desc
+limit 5
+
+-- name: read_backfill
+-- Served by backfills_uuid.
+select backfills.*, tasks.name as task_name
+from backfills
+join tasks on tasks.id = backfills.task_id
+where backfills.uuid = :uuid
+
+-- name: list_backfills
+-- Served by the primary key, backwards.
+select backfills.*, tasks.name as task_name
+from backfills
+join tasks on tasks.id = backfills.task_id
+where backfills.id < :before
+order by backfills.id desc
+limit :limit
+
+-- name: count_backfill_runs
+-- Served by runs_backfill.
+select backfill_id, state, count(*) as count
+from runs
+where backfill_id in {each:ids bigint}
+group by backfill_id, state
+
+-- name: cancel_backfill_runs
+-- Served by runs_backfill.
+update runs
+set state = {to:run.due.cancel}, reason = :reason, ended_at = :now
+where backfill_id = :backfill_id
+  and ({state in run.queue|wake|release}) is true
+returning id
 
 -- === deliveries ===
 
@@ -1007,7 +1386,7 @@ from (select state from schedules where {state in schedule.rest} limit :limit) a
 group by state
 
 -- name: count_open_runs
--- Served by runs_ready, runs_queued and runs_settling; counted up to :limit.
+-- Served by runs_ready, runs_queued, runs_settling and runs_held; counted up to :limit.
 select state, count(*) as count
 from (select state from runs where {state in run.claim} limit :limit) as counted
 group by state
@@ -1018,6 +1397,10 @@ group by state
 union all
 select state, count(*) as count
 from (select state from runs where {state is run.settling} limit :limit) as counted
+group by state
+union all
+select state, count(*) as count
+from (select state from runs where {state in run.release} limit :limit) as counted
 group by state
 
 -- name: count_deliveries
@@ -1077,7 +1460,7 @@ limit :limit
 
 -- name: read_ledger
 -- Served by ledger_task.
-select first_due_at, last_due_at, count, verdict, reason, task_version
+select first_due_at, last_due_at, count, verdict, reason, task_version, created_at
 from ledger
 where task_id = :task_id
   and last_due_at >= :first
@@ -1131,6 +1514,19 @@ where id in (
     where received_at < :before
       and not exists (select 1 from runs where runs.event_id = events.id)
     order by received_at
+    limit :limit
+)
+returning id
+
+-- name: delete_backfills
+-- All of them, a few: runs_backfill tells of each whether a run is left.
+delete from backfills
+where id in (
+    select id
+    from backfills
+    where created_at < :before
+      and not exists (select 1 from runs where runs.backfill_id = backfills.id)
+    order by id
     limit :limit
 )
 returning id

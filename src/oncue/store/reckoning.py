@@ -13,8 +13,9 @@ from oncue.definition import Calendar, Definition, Override
 from oncue.errors import Conflict
 from oncue.model import Change, Json, Schedule, ScheduleState, TaskId, Timing
 from oncue.rules import firing, pacing, times
+from oncue.rules import followed as rule
 from oncue.rules.firing import LedgerEntry
-from oncue.store import codec
+from oncue.store import codec, followed
 from oncue.store.base import Steps, Wake, ask
 from oncue.store.schedules import decide, note_in_ledger, record_firings
 from oncue.zonedata import edition
@@ -25,6 +26,9 @@ RANGE: Final = 2_000
 
 def timing_of(definition: Definition, schedule: Json, *, calendars: Mapping[str, Calendar], anchor: datetime) -> Timing:
     """Return what the clock needs of a definition. Raises TriggerError: a calendar is not known."""
+    if rule.is_followed(schedule):
+        rule.read_followed(schedule)
+        return Timing(schedule, anchor, definition.misfire, definition.overlap)
     hashed = definition.name if "H" in str(schedule).replace("HOURLY", "") else ""
     named = times.calendar_names(schedule)
     times.read_trigger(schedule, anchor=anchor, name=hashed, calendars=calendars)
@@ -58,28 +62,49 @@ def runs_left(schedule: Schedule | None, timing: Timing) -> int | None:
     return max(limit - made, 0)
 
 
-def write_schedule(schedule: Schedule, *, now: datetime) -> Steps[None]:
-    """Write a schedule whose trigger is new: it first fires strictly after now."""
+def write_schedule(schedule: Schedule, *, old: Schedule | None = None, now: datetime) -> Steps[None]:
+    """Write a schedule whose trigger is new: it first fires strictly after now; a followed one after its horizon."""
+    if codec.read_followed(schedule.timing) is not None:
+        yield from _follow(schedule, old, now=now)
+        return
     after = max(now, schedule.last_due_at) if schedule.last_due_at else now
     next_at = None if schedule.runs_left == 0 else times.next_after(codec.read_trigger(schedule.timing), after)
-    state, reason = (schedule.state, None) if next_at else ("finished", _ended(schedule))
+    if next_at is None:
+        schedule = replace(schedule, state="finished", reason=_ended(schedule))
+    yield from _write(replace(schedule, next_at=next_at, since=after))
+
+
+def _follow(schedule: Schedule, old: Schedule | None, *, now: datetime) -> Steps[None]:
+    """Write a schedule that is followed: from the horizon that it has, else from now. Its next time is asked for."""
+    was = codec.read_followed(old.timing) if old is not None else None
+    if old is None or was is None:
+        yield from _write(replace(schedule, since=now))
+        yield from followed.begin(schedule.task_id, horizon=now, is_active=schedule.state == "active", now=now)
+        return
+    following = codec.read_followed(schedule.timing)
+    stands = following is not None and following.next == was.next
+    yield from _write(replace(schedule, since=old.decided_to, next_at=old.next_at if stands else None))
+    yield from followed.go_on(schedule, reach=None, now=now)
+
+
+def _write(schedule: Schedule) -> Steps[None]:
     yield ask(
         "write_schedule",
         task_id=schedule.task_id,
         task_uuid=schedule.task_uuid,
         task_version=schedule.task_version,
         version=schedule.version,
-        state=state,
-        reason=reason,
-        next_at=next_at,
+        state=schedule.state,
+        reason=schedule.reason,
+        next_at=schedule.next_at,
         last_due_at=schedule.last_due_at,
         timing=schedule.timing,
-        since=after,
+        since=schedule.since,
         runs_left=schedule.runs_left,
         zone_data=edition(),
     )
-    if next_at is not None:
-        yield Wake("clock", next_at)
+    if schedule.next_at is not None:
+        yield Wake("clock", schedule.next_at)
 
 
 def lock(task_id: TaskId) -> Steps[Schedule | None]:
@@ -98,21 +123,39 @@ def decide_due(task_id: TaskId, *, now: datetime) -> Steps[Schedule | None]:
 
 
 def leave_behind(schedule: Schedule | None, *, now: datetime) -> Steps[None]:
-    """Note the due times that a schedule which is paused or stopped takes with it."""
+    """Note the due times that a schedule which is paused or stopped takes with it. A followed one is no longer."""
+    if schedule is not None and rule.is_followed(codec.read_timing(schedule.timing).schedule):
+        yield from _leave_followed(schedule, now=now)
+        return
     if schedule is None or schedule.next_at is None or schedule.next_at > now:
         return
     if schedule.state == "paused":
-        entry = passed(schedule, reason=schedule.reason or "paused", now=now)[1]
-        yield from note_in_ledger(schedule, [entry] if entry else [], now=now)
+        entries = passed(schedule, reason=schedule.reason or "paused", now=now)[1]
+        yield from note_in_ledger(schedule, entries, now=now)
     elif schedule.state == "stopped":
         reason = f"the schedule was stopped: {schedule.reason}"
         entry = LedgerEntry(schedule.next_at, schedule.next_at, 1, "stopped", reason)
         yield from note_in_ledger(schedule, [entry], now=now)
 
 
-def resume_schedule(schedule: Schedule, *, reason: str, now: datetime) -> Steps[None]:
-    """Let a paused schedule go on after `now`; the times up to then go into the ledger, and do not run."""
-    next_at, entry = passed(schedule, reason=reason, now=now)
+def _leave_followed(schedule: Schedule, *, now: datetime) -> Steps[None]:
+    if schedule.state in ("paused", "stopped"):
+        reason = f"{'paused' if schedule.state == 'paused' else 'the schedule was stopped'}: {schedule.reason}"
+        verdict: firing.Verdict = "skipped" if schedule.state == "paused" else "stopped"
+        entry = rule.passed(schedule, since=schedule.decided_to or now, now=now, verdict=verdict, reason=reason)
+        yield from note_in_ledger(schedule, [entry], now=now)
+    yield from followed.end(schedule.task_id)
+
+
+def resume_schedule(schedule: Schedule, *, since: datetime, reason: str, now: datetime) -> Steps[None]:
+    """Let a schedule that is paused `since` go on after `now`; the times up to then go into the ledger, and do not run.
+
+    Of a followed one the horizon moves to `now`.
+    """
+    if codec.read_followed(schedule.timing) is not None:
+        yield from _resume_followed(schedule, since=since, reason=reason, now=now)
+        return
+    next_at, entries = passed(schedule, reason=reason, now=now)
     state, why = ("active", None) if next_at else ("finished", _ended(schedule))
     yield ask(
         "resume_schedule",
@@ -120,17 +163,33 @@ def resume_schedule(schedule: Schedule, *, reason: str, now: datetime) -> Steps[
         state=state,
         reason=why,
         next_at=next_at,
-        last_due_at=entry.last_due_at if entry else schedule.last_due_at,
+        last_due_at=max((one.last_due_at for one in entries), default=schedule.last_due_at),
         since=now,
         zone_data=edition(),
     )
-    yield from note_in_ledger(schedule, [entry] if entry else [], now=now)
+    yield from note_in_ledger(schedule, entries, now=now)
     if next_at is not None:
         yield Wake("clock", next_at)
 
 
-def passed(schedule: Schedule, *, reason: str, now: datetime) -> tuple[datetime | None, LedgerEntry | None]:
-    """Return the next time of a paused schedule after `now`, and the entry for those that the pause passed over."""
+def _resume_followed(schedule: Schedule, *, since: datetime, reason: str, now: datetime) -> Steps[None]:
+    entry = rule.passed(schedule, since=since, now=now, verdict="skipped", reason=f"paused: {reason}")
+    yield ask(
+        "resume_schedule",
+        task_id=schedule.task_id,
+        state="active",
+        reason=None,
+        next_at=None,
+        last_due_at=schedule.last_due_at,
+        since=now,
+        zone_data=edition(),
+    )
+    yield from note_in_ledger(schedule, [entry], now=now)
+    yield from followed.go_on(replace(schedule, state="active"), reach=now, now=now)
+
+
+def passed(schedule: Schedule, *, reason: str, now: datetime) -> tuple[datetime | None, list[LedgerEntry]]:
+    """Return the next time of a paused schedule after `now`, and the entries for those that the pause passed over."""
     trigger = codec.read_trigger(schedule.timing)
     return firing.pass_over(schedule, trigger, now=now, verdict="skipped", reason=f"paused: {reason}")
 
@@ -147,25 +206,6 @@ def revive(task_ids: Sequence[TaskId], *, now: datetime) -> Steps[None]:
             yield Wake("clock", next_at)
 
 
-def use_calendars(changed: Mapping[str, Calendar], *, now: datetime) -> Steps[list[TaskId]]:
-    """Reckon the schedules again that refer to calendars which changed; return their tasks."""
-    retimed: list[TaskId] = []
-    rows = yield ask("list_schedules")
-    for task_id in sorted(TaskId(row["task_id"]) for row in rows if _refers(row["timing"], changed)):
-        schedule = yield from decide_due(task_id, now=now)
-        if schedule is None:
-            continue
-        timing = codec.read_timing(schedule.timing)
-        calendars = tuple(changed.get(one.name, one) for one in timing.calendars)
-        yield from _reckon(schedule, replace(timing, calendars=calendars), now=now)
-        retimed.append(task_id)
-    return retimed
-
-
-def _refers(timing: str, changed: Mapping[str, Calendar]) -> bool:
-    return any(changed.get(one.name, one) != one for one in codec.read_timing(timing).calendars)
-
-
 def override(schedule: Schedule, change: Override, *, now: datetime) -> Steps[Schedule]:
     """Skip or move one of a schedule's due times to come. Raises Conflict: it is none, or is over."""
     timing = codec.read_timing(schedule.timing)
@@ -179,10 +219,10 @@ def restore(schedule: Schedule, due_at: datetime, *, now: datetime) -> Steps[Sch
     timing = codec.read_timing(schedule.timing)
     kept = tuple(one for one in timing.overrides if one.due_at != due_at)
     if len(kept) == len(timing.overrides):
-        raise Conflict(f"{_told(due_at)} was neither skipped nor moved: there is nothing to take back.")
+        raise Conflict(f"{told(due_at)} was neither skipped nor moved: there is nothing to take back.")
     decided = max(now, schedule.decided_to or now)
     if due_at <= decided:
-        raise Conflict(f"{_told(due_at)} is over: fire the task by hand, or backfill that time.")
+        raise Conflict(f"{told(due_at)} is over: fire the task by hand, or backfill that time.")
     return (yield from _reckon(schedule, replace(timing, overrides=kept), now=now))
 
 
@@ -190,35 +230,51 @@ def _check_override(schedule: Schedule, plain: Timing, change: Override, *, now:
     trigger = codec.read_trigger(codec.write_timing(plain))
     decided = max(now, schedule.decided_to or now)
     if change.due_at <= decided:
-        raise Conflict(f"{_told(change.due_at)} is over: only a due time to come can be skipped or moved.")
+        raise Conflict(f"{told(change.due_at)} is over: only a due time to come can be skipped or moved.")
     near = times.next_after(trigger, max(change.due_at, decided) - firing.TICK)
     if near != change.due_at:
-        hint = f"The next one after it is {_told(near)}." if near else "There is none after it."
-        raise Conflict(f"{_told(change.due_at)} is no due time of this task. {hint}")
+        hint = f"The next one after it is {told(near)}." if near else "There is none after it."
+        raise Conflict(f"{told(change.due_at)} is no due time of this task. {hint}")
     if change.moved_to is not None and change.moved_to <= decided:
-        raise Conflict(f"it cannot be moved to {_told(change.moved_to)}: that is over. To run it now: `oncue fire`.")
+        raise Conflict(f"it cannot be moved to {told(change.moved_to)}: that is over. To run it now: `oncue fire`.")
 
 
 def _reckon(schedule: Schedule, timing: Timing, *, now: datetime) -> Steps[Schedule]:
     """Write a timing with the next time that it has after what is decided."""
-    text = codec.write_timing(timing)
-    next_at = times.next_after(codec.read_trigger(text), schedule.decided_to or now)
+    changed = reckoned(schedule, timing, after=schedule.decided_to or now)
+    yield from write_reckoned(changed)
+    return changed
+
+
+def reckoned(schedule: Schedule, timing: Timing, *, after: datetime) -> Schedule:
+    """Return a schedule by another timing, with the next time that it has after a moment. Raises TriggerError.
+
+    Changes by hand that are over by then are dropped.
+    """
+    ahead = tuple(one for one in timing.overrides if max(one.due_at, one.moved_to or one.due_at) > after)
+    text = codec.write_timing(replace(timing, overrides=ahead))
+    next_at = times.next_after(codec.read_trigger(text), after)
     state: ScheduleState = schedule.state
     if state in ("active", "finished"):
         state = "active" if next_at and schedule.runs_left != 0 else "finished"
     reason = schedule.reason if state == schedule.state else None if state == "active" else firing.NO_MORE
+    return replace(schedule, timing=text, next_at=next_at, state=state, reason=reason, version=schedule.version + 1)
+
+
+def write_reckoned(schedule: Schedule) -> Steps[None]:
+    """Write a schedule that was reckoned again; its row is locked."""
     yield ask(
         "reckon_schedule",
         task_id=schedule.task_id,
-        state=state,
-        reason=reason,
-        next_at=next_at,
-        timing=text,
+        state=schedule.state,
+        reason=schedule.reason,
+        next_at=schedule.next_at,
+        timing=schedule.timing,
+        since=schedule.since,
         zone_data=edition(),
     )
-    if next_at is not None:
-        yield Wake("clock", next_at)
-    return replace(schedule, timing=text, next_at=next_at, state=state, reason=reason, version=schedule.version + 1)
+    if schedule.next_at is not None:
+        yield Wake("clock", schedule.next_at)
 
 
 # --- A new edition of the zone data -------------------------------------------------------------------------------
@@ -253,6 +309,9 @@ def reckon_again(schedules: Sequence[Schedule], *, now: datetime) -> Steps[list[
     found: dict[TaskId, Moved] = {}
     for schedule in schedules:
         try:
+            if codec.read_followed(schedule.timing) is not None:
+                fresh.append((schedule.task_id, schedule.version, schedule.next_at))  # its times are no zone's
+                continue
             trigger = codec.read_trigger(schedule.timing)
             next_at = times.next_after(trigger, schedule.decided_to or codec.read_timing(schedule.timing).anchor)
         except (ValueError, OverflowError, LookupError, OSError):
@@ -264,7 +323,7 @@ def reckon_again(schedules: Sequence[Schedule], *, now: datetime) -> Steps[list[
     moved = [found[TaskId(row["task_id"])] for row in rows if row["task_id"] in found]
     names = {row["id"]: row["name"] for row in (yield ask("read_task_names", ids=[one.task_id for one in moved]))}
     for one in moved:
-        detail = f"by zone data {edition()}: next due {_told(one.new)} instead of {_told(one.old)}"
+        detail = f"by zone data {edition()}: next due {told(one.new)} instead of {told(one.old)}"
         yield ask("insert_audit", now=now, actor="clock", verb="reckon", subject=names[one.task_id], detail=detail)
         yield Change("schedule", names[one.task_id], "reckoned", detail)
         if one.new is not None:
@@ -276,5 +335,5 @@ def _ended(schedule: Schedule) -> str:
     return firing.ALL_MADE if schedule.runs_left == 0 else firing.NO_MORE
 
 
-def _told(moment: datetime | None) -> str:
+def told(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}Z" if moment else "never"

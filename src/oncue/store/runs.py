@@ -8,11 +8,12 @@ from datetime import datetime
 from uuid import UUID
 
 from oncue.errors import Conflict, NotFound
-from oncue.model import Change, Delivery, Lost, NewDeadLetter, NewDelivery, Run, RunId, RunState, TaskId
+from oncue.model import Change, Delivery, Key, Lost, NewDeadLetter, NewDelivery, Run, RunId, RunState, TaskId
 from oncue.rules import firing, identity
 from oncue.store import codec, reckoning
 from oncue.store.base import Row, Steps, Wake, ask
 from oncue.store.endings import bury_of_run, cancel_deliveries, end_run, free_slot, tell_ended
+from oncue.store.followed import horizon_of, note_handed_over
 
 REPLACED = "replaced by a later run"
 
@@ -21,7 +22,8 @@ REPLACED = "replaced by a later run"
 class Progress:
     """What one page came to: how many entities were resolved, confirmed, dropped; which messages stay open or are dead.
 
-    `cursor` is where the next page starts; None means that this was the last.
+    `cursor` is where the next page starts; None means that this was the last. `handed_over` are those of a followed
+    schedule's window, by key and due time.
     """
 
     cursor: str | None
@@ -31,6 +33,7 @@ class Progress:
     open: tuple[NewDelivery, ...] = ()
     dead: tuple[NewDeadLetter, ...] = ()
     reason: str | None = None
+    handed_over: tuple[tuple[Key, datetime], ...] = ()
 
 
 def claim(*, now: datetime, until: datetime, limit: int) -> Steps[list[Run]]:
@@ -117,6 +120,7 @@ def checkpoint(run: Run, progress: Progress, *, now: datetime, until: datetime) 
     )
     if not rows:
         return Lost()
+    yield from note_handed_over(run.task_id, progress.handed_over)
     if progress.open:
         yield ask("insert_deliveries", rows=[_delivery(run, delivery, now) for delivery in progress.open])
         yield Wake("dispatcher", min(delivery.ready_at for delivery in progress.open))
@@ -186,6 +190,7 @@ def fire(
     uuid = identity.run_uuid(task_uuid, cause)
     rows = yield ask(
         "insert_run",
+        previous_due_at=(yield from horizon_of(task_id)),
         uuid=uuid,
         task_id=task_id,
         task_version=task_version,

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from oncue.model import Change, Schedule, TaskId
-from oncue.rules import firing, identity, states
+from oncue.rules import firing, followed, identity, states
 from oncue.rules.firing import Firing, LedgerEntry
 from oncue.store import codec
+from oncue.store import followed as following
 from oncue.store.base import Steps, Wake, ask
 from oncue.zonedata import edition
 
@@ -42,6 +43,8 @@ def decide(schedule: Schedule, *, now: datetime) -> Firing:
     """Decide one schedule; one whose rule cannot be followed is stopped with its reason, and its neighbours run on."""
     try:
         misfire, pace = codec.read_timing(schedule.timing).misfire, codec.read_pacing(schedule.timing)
+        if codec.read_followed(schedule.timing) is not None:
+            return followed.decide(schedule, misfire, now=now)
         return firing.decide(schedule, codec.read_trigger(schedule.timing), misfire, now=now, pace=pace)
     except (ValueError, OverflowError, LookupError, OSError) as error:
         return firing.stop(schedule, str(error) or type(error).__name__)
@@ -62,6 +65,8 @@ def record_firings(firings: Sequence[Firing], *, now: datetime) -> Steps[set[Tas
         yield Change("run", "", "due", facts={"count": len(runs)})
     if entries := [_entry(one.schedule, entry, now) for one in kept for entry in one.ledger]:
         yield ask("insert_ledger", rows=entries)
+    if windows := [one for one in kept if followed.is_followed(codec.read_timing(one.schedule.timing).schedule)]:
+        yield from following.advance(windows, now=now)
     for one in kept:
         if one.state != "active":
             yield Change("schedule", str(one.schedule.task_id), one.state, one.reason)

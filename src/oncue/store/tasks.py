@@ -6,17 +6,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Literal
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from oncue.definition import Calendar, Definition, Override
 from oncue.errors import Conflict, NotFound, TaskFileError, TriggerError
 from oncue.model import Change, Json, Schedule, ScheduleState, Task, TaskId, Timing
 from oncue.rules import times
+from oncue.rules.followed import is_followed
 from oncue.store import calendars as calendar_verbs
-from oncue.store import codec, reckoning
+from oncue.store import codec, followed, reckoning
 from oncue.store.base import Steps, Wake, ask
 from oncue.store.reckoning import decide_due, leave_behind, runs_left
+
+NO_UUIDS: Mapping[str, UUID] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +36,28 @@ def apply(
     definitions: Sequence[Definition],
     *,
     calendars: Sequence[Calendar] = (),
+    uuids: Mapping[str, UUID] = NO_UUIDS,
     prune: bool,
     actor: str,
     now: datetime,
 ) -> Steps[list[Applied]]:
     """Make the store's tasks as these definitions say, all or none. What is due already is first decided as before.
 
-    Calendars come first. Raises TaskFileError: a calendar is not known, or leaves a task no day.
+    A new task gets the id that `uuids` names for it, else one of its own. Calendars are written first, and who uses
+    them is reckoned again last: tasks that change or go with them are not held against them. Raises TaskFileError: a
+    calendar is not known, or leaves a task no time.
     """
     _check_names(definitions)
     yield ask("begin_change")
-    yield from calendar_verbs.put(calendars, actor=actor, now=now)
+    changed = yield from calendar_verbs.write(calendars, actor=actor, now=now)
     known = yield from calendar_verbs.every()
     tasks = {task.name: task for task in (yield from every())}
     applied: list[Applied] = []
     for definition in definitions:
         old = tasks.pop(definition.name, None) or tasks.pop(definition.renamed_from or "", None)
         if old is None:
-            applied.append((yield from _create(definition, calendars=known, now=now)))
+            uuid = uuids.get(definition.name) or uuid4()
+            applied.append((yield from _create(definition, uuid, calendars=known, now=now)))
         elif replace(old.definition, renamed_from=None) == replace(definition, renamed_from=None):
             applied.append(Applied(definition.name, "unchanged", old.version))
         else:
@@ -57,6 +65,7 @@ def apply(
     if prune:
         for task in tasks.values():
             applied.append((yield from _remove(task, now=now)))
+    yield from calendar_verbs.retime(changed, now=now)
     for one in applied:
         if one.verdict != "unchanged":
             yield ask("insert_audit", now=now, actor=actor, verb="apply", subject=one.name, detail=one.verdict)
@@ -72,8 +81,7 @@ def _check_names(definitions: Sequence[Definition]) -> None:
             raise Conflict(f'task "{name}" is defined {count} times: give each task a name of its own.')
 
 
-def _create(definition: Definition, *, calendars: Mapping[str, Calendar], now: datetime) -> Steps[Applied]:
-    uuid = uuid4()
+def _create(definition: Definition, uuid: UUID, *, calendars: Mapping[str, Calendar], now: datetime) -> Steps[Applied]:
     rows = yield ask("insert_task", uuid=uuid, name=definition.name, now=now)
     task_id = TaskId(rows[0]["id"])
     yield from _write_definition(task_id, 1, definition, now=now)
@@ -120,13 +128,16 @@ def _change_schedule(
         yield ask("change_timing", task_id=task.id, task_version=version, timing=codec.write_timing(changed))
         if old.next_at is not None:
             yield Wake("clock", old.next_at)
+        if old.state == "stopped" and is_followed(timing.schedule):
+            yield from followed.go_on(replace(old, state="active"), reach=None, now=now)
         return
-    yield from leave_behind(old, now=now)
+    goes_on = kept is not None and is_followed(kept.schedule) and is_followed(timing.schedule)
+    yield from leave_behind(None if goes_on else old, now=now)
     last, left = old.last_due_at if old else None, runs_left(old, timing)
     state: ScheduleState = "paused" if task.state == "paused" else "active"
     text = codec.write_timing(timing)
     fresh = Schedule(task.id, task.uuid, version, _first_version(version), None, last, text, state, runs_left=left)
-    yield from reckoning.write_schedule(fresh, now=now)
+    yield from reckoning.write_schedule(fresh, old=old, now=now)
 
 
 def _timing(
@@ -135,7 +146,8 @@ def _timing(
     """Return the timing of a definition. Raises TaskFileError: it cannot be followed with these calendars."""
     try:
         timing = reckoning.timing_of(definition, schedule, calendars=calendars, anchor=anchor)
-        times.check(codec.read_trigger(codec.write_timing(timing)), now)
+        if not is_followed(schedule):
+            times.check(codec.read_trigger(codec.write_timing(timing)), now)
     except TriggerError as error:
         raise TaskFileError(f"[task.{definition.name}] schedule: {error}") from None
     return timing
@@ -168,7 +180,9 @@ def pause(name: str, *, reason: str, actor: str, now: datetime, until: datetime 
     if task.state == "paused" and until == task.resume_at:
         return task
     if task.state == "active":
-        yield from decide_due(task.id, now=now)
+        schedule = yield from decide_due(task.id, now=now)
+        if schedule is not None and is_followed(codec.read_timing(schedule.timing).schedule):
+            yield from followed.rest(task.id)
     yield ask("pause_task", id=task.id, reason=reason, resume_at=until, now=now)
     yield ask("pause_schedule", task_id=task.id, reason=reason)
     detail = f"{reason}, until {until:%Y-%m-%d %H:%M:%S}Z" if until else reason
@@ -189,7 +203,7 @@ def resume(name: str, *, actor: str, now: datetime) -> Steps[Task]:
     yield ask("resume_task", id=task.id, now=now)
     schedule = yield from reckoning.lock(task.id)
     if schedule is not None and schedule.state == "paused":
-        yield from reckoning.resume_schedule(schedule, reason=task.reason or "paused", now=now)
+        yield from reckoning.resume_schedule(schedule, since=task.changed_at, reason=task.reason or "paused", now=now)
     yield ask("insert_audit", now=now, actor=actor, verb="resume", subject=name, detail=None)
     yield Change("task", name, "active", "resumed")
     yield Wake("ingest", now)
@@ -244,6 +258,8 @@ def _schedule_to_change(name: str, *, now: datetime) -> Steps[Schedule]:
     schedule = yield from decide_due(task.id, now=now)
     if schedule is None:
         raise Conflict(f'task "{name}" has no schedule: it has no due times to skip or move.')
+    if is_followed(codec.read_timing(schedule.timing).schedule):
+        raise Conflict(f'task "{name}" follows data: to skip or move one of its times, change the data.')
     return schedule
 
 
