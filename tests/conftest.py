@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 from tests import missing, services
 from tests.processes import StartProcess, processes
@@ -17,6 +18,11 @@ def pytest_configure() -> None:
     """Keep the settings of whoever runs the tests out of them."""
     for name in [name for name in os.environ if name.startswith("ONCUE_") and not name.startswith("ONCUE_TEST_")]:
         del os.environ[name]
+
+
+# How long an example takes is for benchmarks: tests also run on machines that are busy.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 # Before any test module imports them: a failure in a public suite is to show its values, too.

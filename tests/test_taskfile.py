@@ -407,4 +407,4 @@ def test_the_examples_of_the_page_are_read() -> None:
         for task in read_tasks(text, now=NOW).definitions
     ]
 
-    assert [task.name for task in tasks] == ["trial-ending", "order-paid"]
+    assert [task.name for task in tasks] == ["trial-ending", "order-paid", "payroll"]

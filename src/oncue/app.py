@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, Self
 from uuid import UUID, uuid4
 
@@ -25,10 +25,13 @@ from oncue.errors import ConfigError, Conflict
 from oncue.model import Event, Requeue, RequeueState, Schedule, Task
 from oncue.observe.log import tell_changes
 from oncue.observe.metrics import Metrics
-from oncue.rules import states
+from oncue.rules import backfilling, states, times
 from oncue.rules.health import Problem
-from oncue.store import failures, followed, runs, schedules, tasks, watch
+from oncue.store import backfills, calendars, catch_up, codec, failures, followed, runs, schedules, tasks, watch
+from oncue.store.backfills import Backfill, Planned
 from oncue.store.base import Database, Store
+from oncue.store.calendars import Stored
+from oncue.store.catch_up import ToCatchUp
 from oncue.store.events import Accepted
 from oncue.store.tasks import Applied
 from oncue.store.watch import Figures
@@ -138,6 +141,22 @@ class Oncue:
     async def tasks(self) -> list[Task]:
         return await self.store.read(tasks.every)
 
+    async def calendars(self) -> list[Calendar]:
+        """Return all stored calendars, by name."""
+        return list((await self.store.read(calendars.every)).values())
+
+    async def put_calendar(self, calendar: Calendar, *, actor: str = "python") -> Stored:
+        """Store a calendar, and reckon again the tasks that use it. Raises TaskFileError: it leaves one no time."""
+        return await self.store.write(calendars.put, calendar, actor=actor, now=await self.now())
+
+    async def preview_calendar(self, calendar: Calendar) -> Stored:
+        """Return what `put_calendar` would come to; nothing is written. Raises TaskFileError."""
+        return await self.store.read(calendars.preview, calendar, now=await self.now())
+
+    async def remove_calendar(self, name: str, *, actor: str = "python") -> None:
+        """Forget a calendar. Raises NotFound, and Conflict where a task uses it."""
+        await self.store.write(calendars.remove, name, actor=actor, now=await self.now())
+
     async def fire(self, name: str, *, key: str | None = None, due_at: datetime | None = None) -> tuple[UUID, bool]:
         """Make a run now, besides the schedule. The same `key` again answers the same run, and False."""
         task = await self.store.read(tasks.read, name)
@@ -167,6 +186,63 @@ class Oncue:
     async def restore(self, name: str, due_at: datetime, *, actor: str = "python") -> Schedule:
         """Take back that a due time was skipped or moved. Raises NotFound, Conflict."""
         return await self.store.write(tasks.restore, name, due_at, actor=actor, now=await self.now())
+
+    async def plan_backfill(self, name: str, first: datetime, last: datetime) -> Planned:
+        """Return what a backfill of the due times from `first` to `last` would make. Raises NotFound, Conflict."""
+        task, schedule = await self.store.read(backfills.subject, name)
+        trigger = codec.read_trigger(schedule.timing)
+        # Ten thousand times can take a second to find: not on the loop.
+        moments = await asyncio.to_thread(backfilling.due_times, trigger, first, last, name=name)
+        ran, before = await self.store.read(backfills.look_back, task, moments)
+        return Planned(task, schedule, moments, times.previous_before(trigger, moments[0]), ran, before)
+
+    async def backfill(
+        self,
+        name: str,
+        first: datetime,
+        last: datetime,
+        *,
+        pace: timedelta | None = None,
+        key: str | None = None,
+        actor: str = "python",
+    ) -> tuple[Backfill, bool]:
+        """Make a run for each due time from `first` to `last`, one each `pace`. Raises NotFound, Conflict.
+
+        The schedule stays where it is. The same `key` again answers the same backfill, and False.
+        """
+        if key is not None and (made := await self.backfill_by_key(name, key)):
+            return made, False
+        planned = await self.plan_backfill(name, first, last)
+        backfilling.check_pace(len(planned.moments), pace)
+        now = await self.now()
+        return await self.store.write(backfills.make, planned, key=key or uuid4().hex, pace=pace, actor=actor, now=now)
+
+    async def backfill_by_key(self, name: str, key: str) -> Backfill | None:
+        """Return the backfill that a key made of a task before. Raises NotFound."""
+        task = await self.store.read(tasks.read, name)
+        return await self.store.read(backfills.known, task.uuid, key)
+
+    async def backfills(self, *, before: int | None = None, limit: int = 50) -> list[Backfill]:
+        """Return backfills with their progress, the latest first."""
+        return await self.store.read(backfills.latest, before=before, limit=limit)
+
+    async def cancel_backfill(self, backfill: UUID, *, reason: str, actor: str = "python") -> Backfill:
+        """End what waits of a backfill; what runs goes on. Raises NotFound."""
+        return await self.store.write(backfills.cancel, backfill, reason=reason, actor=actor, now=await self.now())
+
+    async def to_catch_up(self, name: str | None = None) -> list[ToCatchUp]:
+        """Return the missed runs that wait for a person, of one task or of all. Raises NotFound."""
+        return await self.store.read(catch_up.plan, name, now=await self.now())
+
+    async def catch_up(self, name: str | None = None, *, actor: str = "python") -> int:
+        """Let the missed runs go that wait for a person, of one task or of all; answer how many. Raises NotFound."""
+        ids = [one.held.task_id for one in await self.to_catch_up(name)]
+        return await self.store.write(catch_up.release, ids, actor=actor, now=await self.now())
+
+    async def drop_missed(self, name: str | None = None, *, reason: str, actor: str = "python") -> int:
+        """Cancel the missed runs that wait for a person, of one task or of all; answer how many. Raises NotFound."""
+        ids = [one.held.task_id for one in await self.to_catch_up(name)]
+        return await self.store.write(catch_up.drop, ids, reason=reason, actor=actor, now=await self.now())
 
     async def preview(self, name: str, *, due_at: datetime | None = None, limit: int = 20) -> Preview:
         """Ask who would be resolved now, and what each would get; nothing is sent. Raises ResolveError."""

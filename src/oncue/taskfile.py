@@ -29,7 +29,8 @@ from oncue.definition import (
 from oncue.errors import TaskFileError, TriggerError
 from oncue.model import Json
 from oncue.rules import address, matching, pacing, shape, times
-from oncue.rules.calendar_text import WEEK, read_calendar
+from oncue.rules.calendar_text import read_calendar
+from oncue.rules.days import WEEKDAYS
 from oncue.rules.durations import write_duration
 from oncue.rules.followed import SqlNext, is_followed, read_followed
 from oncue.rules.place import Place, line_of, read_toml
@@ -97,16 +98,36 @@ def read_tasks(text: str, *, origin: str = "tasks.toml", now: datetime | None = 
     return TaskFile(definitions, list(calendars.values()))
 
 
-def definition_from_json(name: str, mapping: Mapping[str, Any], *, now: datetime | None = None) -> Definition:
+def definition_from_json(
+    name: str,
+    mapping: Mapping[str, Any],
+    *,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
+    now: datetime | None = None,
+) -> Definition:
     """Return a task from the keys of the task file. Raises TaskFileError with all mistakes, a line each."""
     table = {key: value for key, value in mapping.items() if (key, value) != ("name", name)}
     try:
-        return _read_task(name, table, now=now)
+        return _read_task(name, table, calendars=calendars, now=now)
     except RecursionError:
         raise TaskFileError(f"{place_name(('task', name))}: it is nested too deeply. Write it flatter.") from None
     except Wrong as wrong:
-        whole = Wrong(*(Mistake(("task", name, *one.place), one.text) for one in wrong.mistakes))
-        raise TaskFileError("\n".join(f"{place_name(one.place)}: {one.text}" for one in whole.mistakes)) from None
+        raise _told_at(wrong, "task", name) from None
+
+
+def calendar_from_json(name: str, mapping: Mapping[str, Any]) -> Calendar:
+    """Return a calendar from the keys of the task file. Raises TaskFileError with all mistakes, a line each."""
+    try:
+        return read_calendar(name, mapping)
+    except Wrong as wrong:
+        raise _told_at(wrong, "calendar", name) from None
+    except ValueError as error:
+        raise TaskFileError(f"{place_name(('calendar', name))}: {error}") from None
+
+
+def _told_at(wrong: Wrong, kind: str, name: str) -> TaskFileError:
+    places = [(place_name((kind, name, *one.place)), one.text) for one in wrong.mistakes]
+    return TaskFileError("\n".join(f"{place}: {text}" for place, text in places))
 
 
 def definition_to_json(definition: Definition) -> Json:
@@ -144,10 +165,10 @@ def check_references(
 
 def place_name(place: Place) -> str:
     """Return a place as messages show it: `[task.trial-ending] misfire.catch_up`."""
-    if len(place) < 2 or place[0] != "task":
+    if len(place) < 2 or place[0] not in KEYS:
         return ".".join(map(str, place))
     inner = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place[2:])
-    return f"[task.{place[1]}] {inner.removeprefix('.')}".rstrip()
+    return f"[{place[0]}.{place[1]}] {inner.removeprefix('.')}".rstrip()
 
 
 def _tell(wrong: Wrong, *, origin: str, text: str) -> list[str]:
@@ -202,9 +223,9 @@ def _read_schedule(value: Any, *, name: str, calendars: Mapping[str, Calendar], 
             read_followed(spec)
             return spec
         pacing.read_pacing(spec)
-        known = {one: calendars.get(one, Calendar(one, WEEK)) for one in times.calendar_names(spec)}
+        known = {one: calendars.get(one, Calendar(one, WEEKDAYS)) for one in times.calendar_names(spec)}
         trigger = times.read_trigger(spec, anchor=ANCHOR, name=name, calendars=known)
-        if now is not None:
+        if now is not None and set(known) <= set(calendars):
             times.check(trigger, now)
     except TriggerError as error:
         field, _, text = str(error).partition(": ")

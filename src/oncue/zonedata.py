@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import zoneinfo
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -17,21 +18,34 @@ NAMES: Final = re.compile(r"#?\s*(?:version\s+)?(\d{4}[a-z]{0,2})\b")
 FILES: Final = ("tzdata.zi", "+VERSION", "version")
 
 
-@cache
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The edition that a process reads, and where from."""
+
+    edition: str
+    place: str
+
+
 def edition() -> str:
     """Return the edition that this process reads, for as long as it lives: `zoneinfo` keeps what it has read."""
+    return origin().edition
+
+
+@cache
+def origin() -> Origin:
+    """Return the edition that this process reads, and the folder or the package that it stands in."""
     for folder in zoneinfo.TZPATH:
         if not (Path(folder) / "UTC").exists():
             continue
         for name in FILES:
             if found := _read(Path(folder) / name):
-                return found
-        return UNKNOWN
+                return Origin(found, str(folder))
+        return Origin(UNKNOWN, str(folder))
     try:
         import tzdata  # type: ignore[import-untyped]  # it holds data, and one name
     except ImportError:
-        return UNKNOWN
-    return str(tzdata.IANA_VERSION)
+        return Origin(UNKNOWN, "nowhere")
+    return Origin(str(tzdata.IANA_VERSION), "the Python package tzdata")
 
 
 def _read(path: Path) -> str | None:

@@ -95,7 +95,7 @@ def test_every_index_that_a_comment_names_exists_and_every_index_is_named() -> N
     tables = {index.rpartition("_")[0] for index in INDEXES}
     comments = "\n".join(line for text in TEXTS.values() for line in text.splitlines() if line.startswith("--"))
     named = {word for word in re.findall(r"\b[a-z]+_[a-z_]+\b", comments) if word.rpartition("_")[0] in tables}
-    unique = {"tasks_uuid", "backfills_uuid", "dead_letters_identity", "cues_key", "cues_due"}  # they hold rows apart
+    unique = {"tasks_uuid", "dead_letters_identity", "cues_key", "cues_due"}  # they hold rows apart
 
     assert named - INDEXES - set(TEXTS) == set()
     assert INDEXES - named == unique

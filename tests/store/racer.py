@@ -6,16 +6,18 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from oncue.errors import Conflict, NotFound
-from oncue.store import failures, runs, schedules, tasks
+from oncue.store import backfills, catch_up, failures, runs, schedules, tasks
 from oncue.store.base import Store
+from oncue.testing.conformance.stores.backfills import plan
 from oncue.testing.factories import LEASE, apply, checkpoint, claim, make_definition, page, upcoming
 from tests.store.opening import open_store
 
 HOURLY = {"cron": "0 * * * *"}
+HOUR = timedelta(hours=1)
 
 
 async def look(store: Store, until: datetime) -> list[int]:
@@ -84,9 +86,37 @@ async def resume(store: Store, now: datetime, name: str) -> str:
         return type(error).__name__
 
 
+async def backfill(store: Store, now: datetime, name: str) -> list[Any]:
+    """Ask for a backfill of an hour with one key, as a client does that asks twice."""
+    planned = await plan(store, now - HOUR, now, name=name)
+    made, is_new = await store.write(backfills.make, planned, key="race", pace=None, actor="racer", now=now)
+    return [str(made.uuid), is_new]
+
+
+async def cancel_backfills(store: Store, now: datetime) -> int:
+    """Cancel all backfills; return how many runs are cancelled then."""
+    found = await store.read(backfills.latest, limit=100)
+    done = [await store.write(backfills.cancel, one.uuid, reason="race", actor="racer", now=now) for one in found]
+    return sum(one.states.get("cancelled", 0) for one in done)
+
+
+async def release(store: Store, now: datetime) -> int:
+    ids = [one.task_id for one in await store.read(catch_up.every)]
+    return await store.write(catch_up.release, ids, actor="racer", now=now)
+
+
+async def drop(store: Store, now: datetime) -> int:
+    ids = [one.task_id for one in await store.read(catch_up.every)]
+    return await store.write(catch_up.drop, ids, reason="race", actor="racer", now=now)
+
+
 held: list[Any] = []
 DEEDS: dict[str, Callable[..., Awaitable[Any]]] = {
-    deed.__name__: deed for deed in (look, fire, claim_all, work, migrate, requeue, change, edit, remove, pause, resume)
+    deed.__name__: deed
+    for deed in (
+        *(look, fire, claim_all, work, migrate, requeue, change, edit, remove, pause, resume),
+        *(backfill, cancel_backfills, release, drop),
+    )
 }
 
 

@@ -9,6 +9,8 @@ from uuid import UUID
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 TIMING = '{"schedule":{"every":"1h"}}'
+VERBS = ("apply", "pause", "resume", "calendar", "reckon")
+BY_CALENDAR = '{"schedule":{"cron":"* * * * *"},"calendars":[{"name":"holidays","weekdays":[]}]}'
 Rows = Iterator[tuple[Any, ...]]
 
 
@@ -29,7 +31,7 @@ def tables(scale: float) -> dict[str, tuple[tuple[str, ...], Rows]]:
         "runs": (
             (
                 *("id", "uuid", "task_id", "task_version", "cause", "due_at", "asked_at", "ready_at", "ended_at"),
-                *("state", "overlap", "event_id", "open"),
+                *("state", "overlap", "event_id", "backfill_id", "open"),
             ),
             _runs(2 * tasks, tasks),
         ),
@@ -58,6 +60,13 @@ def tables(scale: float) -> dict[str, tuple[tuple[str, ...], Rows]]:
             ),
             _ledger(tasks, tasks),
         ),
+        "backfills": (
+            (
+                *("id", "uuid", "task_id", "task_version", "first_due_at", "last_due_at", "total", "actor"),
+                "created_at",
+            ),
+            _backfills(tasks // 50),
+        ),
         "audit": (("id", "happened_at", "actor", "verb", "subject"), _audit(tasks // 2)),
     }
 
@@ -83,7 +92,16 @@ def _definitions(count: int) -> Rows:
 def _schedules(count: int) -> Rows:
     for n in range(1, count + 1):
         state = {0: "paused", 1: "finished", 2: "stopped"}.get(n % 100, "active")
-        yield n, _uuid(1, n), 1, 1, state, NOW + timedelta(seconds=n * 7919 % 86_400 - 5), None, TIMING
+        yield (
+            n,
+            _uuid(1, n),
+            1,
+            1,
+            state,
+            NOW + timedelta(seconds=n * 7919 % 86_400 - 5),
+            None,
+            TIMING if n % 500 else BY_CALENDAR,
+        )
 
 
 def _events(count: int) -> Rows:
@@ -93,13 +111,14 @@ def _events(count: int) -> Rows:
 
 def _runs(count: int, tasks: int) -> Rows:
     for n in range(1, count + 1):
-        state = {0: "due", 1: "running", 2: "queued", 3: "settling"}.get(n % 400, "done")
+        state = {0: "due", 1: "running", 2: "queued", 3: "settling", 4: "held"}.get(n % 400, "done")
         due = _ago(count - n, 20)
         overlap = "skip" if n % 2 else None
         ready, ended = (due, due) if state == "done" else (NOW + timedelta(seconds=n % 60 - 10), None)
         event = n // 2 if n % 2 == 0 and n // 2 <= tasks else None
         yield (
             *(n, _uuid(2, n), n % tasks + 1, 1, f"schedule:{n}", due, due, ready, ended, state, overlap, event),
+            n // 1000 + 1 if n % 20 == 0 else None,
             2 if state == "settling" else 0,
         )
 
@@ -133,6 +152,11 @@ def _ledger(count: int, tasks: int) -> Rows:
         yield n, n * 7 % tasks + 1, 1, moment, moment, 1, "missed", "test", moment
 
 
+def _backfills(count: int) -> Rows:
+    for n in range(1, count + 1):
+        yield n, _uuid(7, n), n, 1, _ago(n, 60), NOW, 50, "tester", _ago(count - n, 60)
+
+
 def _audit(count: int) -> Rows:
     for n in range(1, count + 1):
-        yield n, _ago(count - n, 60), "tester", "apply", f"task-{n}"
+        yield n, _ago(count - n, 60), "tester", VERBS[n % len(VERBS)], f"task-{n}"

@@ -22,8 +22,8 @@ from tests import services
 from tests.store import seed
 
 NOW = seed.NOW
-MIGRATION = (resources.files("oncue.store") / "migrations/0001_first.sql").read_text()
-INDEXES = set(re.findall(r"create (?:unique )?index (\w+)", MIGRATION))
+MIGRATIONS = (resources.files("oncue.store") / "migrations").iterdir()
+INDEXES = {name for file in MIGRATIONS for name in re.findall(r"create (?:unique )?index (\w+)", file.read_text())}
 TEXT = (resources.files("oncue.store") / "queries.sql").read_text()
 BATCH = 500
 
@@ -75,8 +75,23 @@ def _value(name: str, body: str) -> Any:
     if name == "before" and "id < :before" in body:
         return 2**62
     moments = {"now": 0, "until": 2, "after_at": -5, "first": -3600, "last": 0, "before": -86_400, "ready_at": 0}
-    words = {"name": "task-77", "seen": "running", "reason": "test"}
-    numbers = {"id": 77, "task_id": 77, "run_id": 77, "after_id": 0, "fence": 1, "requeue_id": 5, "version": 1}
+    words = {
+        "name": "task-77",
+        "seen": "running",
+        "reason": "test",
+        "pattern": '%{"name":"holidays",%',
+        "verb": "reckon",
+    }
+    numbers = {
+        "id": 77,
+        "task_id": 77,
+        "backfill_id": 7,
+        "run_id": 77,
+        "after_id": 0,
+        "fence": 1,
+        "requeue_id": 5,
+        "version": 1,
+    }
     if name == "limit":
         return 50 if "delete" in body else BATCH  # as a thousand is to a table of millions
     if name == "seen" and "sent = :seen" in body:
@@ -103,7 +118,7 @@ def _field(name: str, kind: str, number: int) -> Any:
 
 
 # Where the table is small, or what is asked for is the greater part of it, a scan is right.
-SCANS = {"calendars", "components", "requeues", "clock_samples", "task_changes"}
+SCANS = {"backfills", "calendars", "components", "requeues", "clock_samples", "task_changes"}
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +233,7 @@ def test_sqlite_uses_the_index_that_the_comment_names(seeded_sqlite: sqlite3.Con
     scans = [
         line
         for line in plan
-        if re.match(r"SCAN (?!rows|json_each|picked|counted|\(|calendars|components|requeues)", line)
+        if re.match(r"SCAN (?!rows|json_each|picked|counted|\(|backfills|calendars|components|requeues)", line)
     ]
     assert [line for line in scans if "USING" not in line and not line.startswith("SCAN CONSTANT")] == []
     used = {word for choice in one.indexes for word in choice if word in lines}

@@ -16,6 +16,7 @@ import pytest
 
 from oncue.definition import Misfire
 from oncue.errors import Conflict, NotFound
+from oncue.model import Run
 from oncue.store import tasks, watch
 from oncue.store.base import Store
 from oncue.testing.factories import (
@@ -143,6 +144,65 @@ async def test_two_operators_requeue_each_dead_letter_once(store: Store, racers:
         assert sum(_all(operators, "requeue", now=at(round))) == 10
 
     assert {letter.state for letter in await letters(store)} == {"requeuing"}
+
+
+async def test_two_that_ask_for_a_backfill_with_one_key_make_it_once(store: Store, racers: MakeRacers) -> None:
+    clients = racers(3)
+    for round in range(10):
+        name = f"t{round}"
+        await apply(store, make_definition(name), now=at(0))
+        answers = _all(clients, "backfill", now=at(hours=3), name=name)
+        assert sorted(is_new for _, is_new in answers) == [False, False, True]
+        assert len({made for made, _ in answers}) == 1
+
+    assert {len(group) for group in _by_task(await latest(store)).values()} == {61}
+
+
+async def test_a_backfill_that_is_cancelled_while_it_is_claimed_ends_each_run_once(
+    store: Store, racers: MakeRacers
+) -> None:
+    dispatcher, operator = racers(2)
+    for round in range(10):
+        name = f"t{round}"
+        await apply(store, make_definition(name), now=at(0))
+        operator.tell("backfill", now=at(hours=3), name=name)
+        operator.hear()
+        first, second = (dispatcher, operator) if round % 2 else (operator, dispatcher)
+        for racer in (first, second):
+            racer.tell("claim_all" if racer is dispatcher else "cancel_backfills", now=at(hours=3))
+        first.hear()
+        second.hear()
+
+    ended = Counter(run.state for run in await latest(store))
+    assert set(ended) <= {"running", "cancelled"}
+    assert ended.total() == 610
+
+
+async def test_of_two_who_decide_on_missed_runs_each_run_obeys_one(store: Store, racers: MakeRacers) -> None:
+    operators = racers(2)
+    hold = Misfire(catch_up="all", hold=True)
+    told: Counter[str] = Counter()
+    for round in range(20):
+        await apply(store, make_definition(f"t{round}", misfire=hold, overlap="allow"), now=at(hours=round))
+        await fire_due(store, at(hours=round, minutes=20, seconds=30))
+        missed = len(await latest(store, "held"))
+        deeds = ("release", "drop") if round % 2 else ("drop", "release")
+        for racer, deed in zip(operators, deeds, strict=True):
+            racer.tell(deed, now=at(hours=round, minutes=30))
+        counts = [racer.hear() for racer in operators]
+        assert sum(counts) == missed >= 19, f"round {round}"
+        told.update(dict(zip(deeds, counts, strict=True)))
+        await apply(store, prune=True, now=at(hours=round, minutes=30))
+
+    ended = Counter(run.state for run in await latest(store) if run.caught_up)
+    assert (ended["due"], ended["cancelled"]) == (told["release"], told["drop"])
+
+
+def _by_task(found: list[Run]) -> dict[int, list[Run]]:
+    groups: dict[int, list[Run]] = {}
+    for run in found:
+        groups.setdefault(run.task_id, []).append(run)
+    return groups
 
 
 @pytest.mark.parametrize("deed", ["edit", "change", "pause", "resume", "remove"])

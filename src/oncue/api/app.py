@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from oncue.api import events, failures, health, overrides, problems, runs, tasks
+from oncue.api import backfills, calendars, catch_up, events, failures, health, overrides, problems, runs, tasks
 from oncue.api.cloudevents import BATCH, STRUCTURED
 from oncue.api.sound import LIMIT
 from oncue.app import Oncue
@@ -36,7 +36,8 @@ EVENT: Final = {
 def create_app(oncue: Oncue) -> FastAPI:
     """Return the whole API."""
     app = create_events_app(oncue)
-    for routes in (tasks.routes, overrides.routes, runs.routes, failures.routes):
+    every = (tasks, overrides, runs, failures, backfills, catch_up, calendars)
+    for routes in (module.routes for module in every):
         app.include_router(routes(oncue))
     return app
 

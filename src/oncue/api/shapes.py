@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from oncue.engine.handover import Preview
 from oncue.model import Attempt, Delivery, Event, Json, Key, Run, Schedule, Task
-from oncue.rules import binding, times
+from oncue.rules import binding, followed, times
 from oncue.rules.health import Problem
 from oncue.store import codec
 from oncue.taskfile import definition_to_json
@@ -252,10 +252,10 @@ def problem_shape(problem: Problem) -> ProblemShape:
 
 
 def _schedule_shape(schedule: Schedule) -> ScheduleShape:
-    timing = codec.read_timing(schedule.timing)
+    timing, following = codec.read_timing(schedule.timing), codec.read_followed(schedule.timing)
     return ScheduleShape(
         trigger=timing.schedule,
-        words=times.describe(codec.read_trigger(schedule.timing)),
+        words=followed.describe(following) if following else times.describe(codec.read_trigger(schedule.timing)),
         state=schedule.state,
         reason=schedule.reason,
         next_at=schedule.next_at,

@@ -80,7 +80,9 @@ def _add_writing(router: APIRouter, oncue: Oncue) -> None:
         _check_sound(definition)
         if definition.get("name", name) != name:
             raise TaskFileError(f'the body names task "{definition["name"]}", the path "{name}": make them the same.')
-        applied = (await oncue.apply([definition_from_json(name, definition, now=await oncue.now())], actor="api"))[0]
+        known = {calendar.name: calendar for calendar in await oncue.calendars()}
+        read = definition_from_json(name, definition, calendars=known, now=await oncue.now())
+        applied = (await oncue.apply([read], actor="api"))[0]
         response.status_code = 201 if applied.verdict == "created" else 200
         return shapes.AppliedShape(name=applied.name, verdict=applied.verdict, version=applied.version)
 
@@ -126,4 +128,6 @@ async def next_of(oncue: Oncue, name: str, *, after: datetime | None, count: int
     if schedule is None:
         return []
     start = after or await oncue.now()
+    if codec.read_followed(schedule.timing) is not None:
+        return [schedule.next_at] if schedule.next_at is not None and schedule.next_at > start else []
     return times.times_between(codec.read_trigger(schedule.timing), start, FOREVER, count)

@@ -7,10 +7,24 @@ from typing import Annotated
 
 import typer
 
-from oncue.cli import components, doctor, failures, ops, overrides, runs, tasks
+from oncue.cli import (
+    backfills,
+    calendars,
+    catch_up,
+    components,
+    doctor,
+    failures,
+    ops,
+    overrides,
+    runs,
+    tasks,
+    zones,
+)
 from oncue.cli.demo import demo
+from oncue.cli.lint import lint_
 from oncue.cli.next import next_
 from oncue.cli.session import remember
+from oncue.cli.simulate import simulate_
 
 app = typer.Typer(
     help="Runs work on cue: at an exact time, or the moment a domain event happens.",
@@ -22,11 +36,17 @@ app = typer.Typer(
 components.add_to(app)
 tasks.add_to(app)
 app.command("next")(next_)
+app.command("simulate")(simulate_)
+app.command("lint")(lint_)
 overrides.add_to(app)
+calendars.add_to(app)
 runs.add_to(app)
+backfills.add_to(app)
+catch_up.add_to(app)
 failures.add_to(app)
 ops.add_to(app)
 doctor.add_to(app)
+zones.add_to(app)
 app.command()(demo)
 
 

@@ -45,6 +45,14 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, non
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
+def agreed(question: str, *, refusal: str) -> bool:
+    """Ask on a terminal. Elsewhere nobody is there to ask: the command ends with a sentence, exit 1."""
+    if sys.stdin.isatty():
+        return typer.confirm(question, err=True)
+    typer.echo(refusal, err=True)
+    raise typer.Exit(1)
+
+
 def say_more(next_cursor: str | None) -> None:
     """Say below a table that it does not show everything."""
     if next_cursor is not None:

@@ -79,6 +79,8 @@ def why(
             first, last = (at, at + NEAR) if at else (now - EVER, now + EVER)
             made = await oncue.store.read(watch.runs_between, found.id, first=first, last=last, limit=limit)
             missed = await oncue.store.read(watch.ledger, found.id, first=first, last=last, limit=limit)
+        if at is not None and not made:
+            missed = reasons.only_due(schedule, missed, at=at)
         told = reasons.explain(found, made, missed)[:limit]
         if not told:
             told = [reasons.explain_nothing(found, schedule, at=at, now=now)]

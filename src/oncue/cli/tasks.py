@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 from uuid import uuid4
@@ -16,10 +16,13 @@ import typer
 from oncue import wall
 from oncue.api import shapes
 from oncue.app import Oncue
+from oncue.cli.ahead import is_timed, read_trigger
+from oncue.cli.next import plan_of, rows_of
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, show, show_time
 from oncue.cli.session import opened, run
 from oncue.cli.when import moment_option
 from oncue.definition import Calendar, Definition
+from oncue.model import Schedule
 from oncue.plan import plan, plan_calendars
 from oncue.rules import times
 from oncue.store import calendars as calendar_verbs
@@ -28,6 +31,8 @@ from oncue.taskfile import check_references, read_task_file
 
 Name = Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")]
 SHOWN = 2000  # characters of a message
+AHEAD = 3  # due times that are shown of a task
+TICK = timedelta(microseconds=1)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -92,6 +97,8 @@ def show_task(task: Name, as_json: AsJson = False) -> None:
     async def work() -> None:
         async with opened() as oncue:
             found = await _shown(oncue, task)
+            stored = await oncue.store.read(tasks.read, task)
+            row = await oncue.store.read(tasks.schedule_of, stored.id)
         if as_json:
             print_json(found)
             return
@@ -109,6 +116,8 @@ def show_task(task: Name, as_json: AsJson = False) -> None:
                 ("id", found.id),
             ]
         )
+        for line in _upcoming(row):
+            say(line)
         say("\n" + json.dumps(found.definition, indent=2, ensure_ascii=False))
 
     run(work)
@@ -185,6 +194,14 @@ def resume(task: Name) -> None:
     run(work)
 
 
+def _upcoming(schedule: Schedule | None) -> list[str]:
+    """Return the next few times of an active schedule, and up to when its calendars are known."""
+    if schedule is None or schedule.state != "active" or schedule.next_at is None:
+        return []
+    plan = plan_of(schedule, after=schedule.next_at - TICK, count=AHEAD)
+    return ["", *rows_of(plan), *plan.remarks]
+
+
 def _agreed(*, removes: bool) -> bool:
     """Ask on a terminal. Elsewhere nobody is there to ask: changes go on, removals need --yes."""
     if sys.stdin.isatty():
@@ -232,10 +249,7 @@ def _without_times(definitions: Sequence[Definition], calendars: Mapping[str, Ca
     return [
         f'task "{definition.name}": its schedule has no time after now, so it will never fire.'
         for definition in definitions
-        if definition.schedule is not None
-        and set(times.calendar_names(definition.schedule)) <= set(calendars)
-        and times.next_after(
-            times.read_trigger(definition.schedule, anchor=now, name=definition.name, calendars=calendars), now
-        )
-        is None
+        if is_timed(definition)
+        and set(times.calendar_names(definition.schedule or {})) <= set(calendars)
+        and times.next_after(read_trigger(definition, calendars, anchor=now), now) is None
     ]

@@ -8,9 +8,9 @@ from typing import Any
 import typer
 
 
-def moment_option(help: str) -> Any:
-    """Return an option that takes a time."""
-    return typer.Option(parser=read_moment, metavar="TIME", help=help, show_default=False)
+def moment_option(help: str, *names: str) -> Any:
+    """Return an option that takes a time, named for its parameter or by `names`."""
+    return typer.Option(*names, parser=read_moment, metavar="TIME", help=help, show_default=False)
 
 
 def read_moment(text: str | datetime) -> datetime:

@@ -13,6 +13,7 @@ from oncue.model import Run, Schedule, Task
 from oncue.rules import binding, times, verdicts
 from oncue.store import codec
 
+TICK: Final = timedelta(microseconds=1)
 CAUSES: Final = {
     "schedule": "was due by its schedule",
     "event": "was started by an event",
@@ -47,6 +48,14 @@ def explain(task: Task, runs: Sequence[Run], ledger: Sequence[Mapping[str, Any]]
     """Return a sentence for each due time on record, the latest first."""
     told = [_of_run(run, grace=task.definition.misfire.grace) for run in runs] + [_of_entry(entry) for entry in ledger]
     return sorted(told, key=lambda one: one.last_due_at, reverse=True)
+
+
+def only_due(schedule: Schedule | None, ledger: Sequence[dict[str, Any]], *, at: datetime) -> list[dict[str, Any]]:
+    """Return the entries that speak of one moment: of a range, only where the moment is one of its due times."""
+    trigger = codec.read_trigger(schedule.timing) if schedule else None
+    named = trigger is not None and times.next_after(trigger, at - TICK) == at
+    left_out = trigger is not None and bool(times.dropped_between(trigger, at - TICK, at))
+    return [entry for entry in ledger if entry["count"] == 1 or trigger is None or named or left_out]
 
 
 def explain_nothing(task: Task, schedule: Schedule | None, *, at: datetime | None, now: datetime) -> WhyTime:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from oncue.definition import Calendar
 from oncue.observe.log import log
-from oncue.rules import health
-from oncue.store import watch
+from oncue.rules import calendar_words, health
+from oncue.store import calendars, catch_up, watch
 from oncue.store.base import Store
 from oncue.store.watch import Figures
 
 SILENT = timedelta(seconds=45)
 SWEEP = timedelta(minutes=1)
 SWEEP_ROWS = 1000
+TOLD = health.NAMED + 1  # tasks that use a calendar
 
 
 class Watch:
@@ -84,6 +86,7 @@ async def examine(store: Store, figures: Figures, *, now: datetime, overdue: tim
     """Return what is wrong now; also for `oncue doctor` and `/readyz`."""
     components = await store.read(watch.components)
     held = await store.read(watch.held, now=now, before=now - overdue)
+    to_catch_up = await store.read(catch_up.every) if figures.runs_held else []
     signs = health.Signs(
         oldest_schedule=figures.oldest_schedule,
         oldest_run=figures.oldest_run,
@@ -92,5 +95,22 @@ async def examine(store: Store, figures: Figures, *, now: datetime, overdue: tim
         dead_letters=figures.dead_letters_open,
         schedules=figures.schedules.get("active", 0),
         seen=[(one.name, f"{one.host} (pid {one.pid})", one.seen_at) for one in components],
+        to_catch_up=[(one.task_name, one.count) for one in to_catch_up],
+        calendars=await _ending(store, now),
+        editions=[
+            (one.name, f"{one.host} (pid {one.pid})", one.zone_data)
+            for one in components
+            if one.zone_data and now - one.seen_at <= SILENT
+        ],
     )
     return health.problems(signs, now=now, overdue=overdue, silent=SILENT)
+
+
+async def _ending(store: Store, now: datetime) -> list[tuple[Calendar, list[str]]]:
+    """Return the calendars that end soon or have ended, each with the tasks that use it."""
+    found = []
+    for calendar in (await store.read(calendars.every)).values():
+        left = calendar_words.days_left(calendar, now.date())
+        if left is not None and left <= calendar_words.ENDS_SOON:
+            found.append((calendar, await store.read(calendars.users_to_come, calendar.name, limit=TOLD)))
+    return found

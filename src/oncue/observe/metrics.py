@@ -30,6 +30,8 @@ class Figures(Protocol):
     @property
     def runs_settling(self) -> int: ...
     @property
+    def runs_held(self) -> int: ...
+    @property
     def deliveries_waiting(self) -> int: ...
     @property
     def dead_letters_open(self) -> int: ...
@@ -81,6 +83,7 @@ class Metrics:
         self._open_runs.labels("due").set(figures.runs_due)
         self._open_runs.labels("running").set(figures.runs_running)
         self._open_runs.labels("settling").set(figures.runs_settling)
+        self._open_runs.labels("held").set(figures.runs_held)
         self._waiting.set(figures.deliveries_waiting)
         self._open_letters.set(figures.dead_letters_open)
         for state in states.states("schedule"):

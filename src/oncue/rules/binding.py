@@ -38,8 +38,13 @@ def _of_event(event: Event) -> dict[str, Any]:
 
 
 def asked_by(run: Run) -> datetime:
-    """Return the moment that `expires` counts from: when it was asked for, where somebody asked; else the due time."""
-    return run.asked_at if run.kind in ("manual", "requeue", "backfill") else run.due_at
+    """Return the moment that `expires` counts from: when it was asked for, where somebody asked; else the due time.
+
+    A backfill at a pace asks for each run at its turn.
+    """
+    if run.kind == "backfill":
+        return run.starts_at or run.asked_at
+    return run.asked_at if run.kind in ("manual", "requeue") else run.due_at
 
 
 def is_expired(run: Run, expires: timedelta | None, *, now: datetime) -> bool:

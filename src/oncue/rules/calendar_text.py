@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
 from typing import Any, Final
 
 from oncue.definition import Calendar
 from oncue.model import Json
 from oncue.rules import shape
-from oncue.rules.days import WEEKDAYS as WEEK
+from oncue.rules.days import WEEKDAYS
 
 KEYS: Final = ("weekdays", "dates", "except", "known_until", "source")
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 EXAMPLE: Final = 'Write for example weekdays = "mon-fri" or dates = ["2026-12-25"].'
 MOST_DATES: Final = 10_000
-PROPERTY: Final = re.compile(r"(DTSTART|DTEND|SUMMARY|RRULE)[^:]*:(.*)")
+LONGEST_NAME: Final = 200
+PROPERTY: Final = re.compile(r"(DTSTART|DTEND|SUMMARY|RRULE)(?:;(?:[^:\"]|\"[^\"]*\")*)?:(.*)", re.IGNORECASE)
 
 
 def check_name(name: str) -> None:
@@ -64,8 +65,13 @@ def read_dates(text: str) -> dict[date, str]:
 
     Raises ValueError that names the line.
     """
-    if "BEGIN:VCALENDAR" in text:
-        return _read_ics(text)
+    found = _read_ics(text) if text.lstrip().startswith("BEGIN:VCALENDAR") else _read_lines(text)
+    if not found:
+        raise ValueError("it holds no day. Write one a line, as 2026-12-25, or give an iCalendar file with events.")
+    return found
+
+
+def _read_lines(text: str) -> dict[date, str]:
     found: dict[date, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split("#", 1)[0].strip()
@@ -73,34 +79,68 @@ def read_dates(text: str) -> dict[date, str]:
             continue
         day, _, said = words.replace(",", " ", 1).replace(";", " ", 1).partition(" ")
         try:
-            found[date.fromisoformat(day.strip("\"'"))] = said.strip(" \"'")
+            read = date.fromisoformat(day.strip("\"'"))
         except ValueError:
             raise ValueError(
                 f'line {number}: "{day[:40]}" is not a date. Write one a line, as 2026-12-25, and its name after it.'
             ) from None
+        _name_day(found, read, said.strip(" \"'"))
     return found
 
 
 def _read_ics(text: str) -> dict[date, str]:
     found: dict[date, str] = {}
-    unfolded = re.sub(r"\r?\n[ \t]", "", text)
-    for number, block in enumerate(re.findall(r"BEGIN:VEVENT(.*?)END:VEVENT", unfolded, re.DOTALL), 1):
-        properties = dict(PROPERTY.findall(block))
-        said = properties.get("SUMMARY", "").strip().replace("\\,", ",")
-        if "RRULE" in properties:
-            raise ValueError(f'event {number} ("{said[:60]}") repeats by a rule. Export it as single days.')
+    for number, event in _events(text):
+        said = re.sub(r"\\([,;\\])", r"\1", event.get("SUMMARY", "").strip())
+        where = f'line {number}: the event "{said[:60]}"'
+        if "RRULE" in event:
+            raise ValueError(f"{where} repeats by a rule. Export it as single days.")
         try:
-            first = _ics_day(properties["DTSTART"])
-            last = _ics_day(properties["DTEND"]) if "DTEND" in properties else None
+            first = _ics_day(event["DTSTART"])
+            last = _ics_day(event["DTEND"]) if "DTEND" in event else first
         except (KeyError, ValueError):
-            raise ValueError(
-                f'event {number} ("{said[:60]}") has no day. Give it a DTSTART such as 20261225.'
-            ) from None
-        for ordinal in range(first.toordinal(), max(last.toordinal() if last else 0, first.toordinal() + 1)):
-            found[date.fromordinal(ordinal)] = said
-            if len(found) > MOST_DATES:
-                raise ValueError(f"there are more than {MOST_DATES:,} days. Import fewer years.")
+            raise ValueError(f"{where} has no day. Give it a DTSTART such as 20261225.") from None
+        for ordinal in range(first.toordinal(), max(last.toordinal(), first.toordinal() + 1)):
+            _name_day(found, date.fromordinal(ordinal), said)
     return found
+
+
+def _events(text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the properties of each event with the line on which it begins; those of an alarm inside are not its own."""
+    number, inside = 0, ""
+    event: dict[str, str] | None = None
+    for place, line in _unfolded(text):
+        match = PROPERTY.match(line)
+        if line.startswith("BEGIN:") and event is not None:
+            inside = inside or line[6:].strip()
+        elif line.startswith("END:") and inside:
+            inside = "" if line[4:].strip() == inside else inside
+        elif line.strip() == "BEGIN:VEVENT":
+            number, event = place, {}
+        elif line.strip() == "END:VEVENT" and event is not None:
+            yield number, event
+            event = None
+        elif match and event is not None and not inside:
+            event.setdefault(match[1].upper(), match[2])
+
+
+def _unfolded(text: str) -> list[tuple[int, str]]:
+    """Return the content lines of an iCalendar text, each with the number of its first line."""
+    lines: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line[:1] in (" ", "\t") and lines:
+            lines[-1][1].append(line[1:])
+        else:
+            lines.append((number, [line]))
+    return [(number, "".join(parts)) for number, parts in lines]
+
+
+def _name_day(found: dict[date, str], day: date, said: str) -> None:
+    """Add a day to those found; one that is there already has both names."""
+    names = dict.fromkeys(name for name in (*found.get(day, "").split("; "), said[:LONGEST_NAME]) if name)
+    found[day] = "; ".join(names)[:LONGEST_NAME]
+    if len(found) > MOST_DATES:
+        raise ValueError(f"there are more than {MOST_DATES:,} days. Import fewer years.")
 
 
 def _ics_day(text: str) -> date:
@@ -128,13 +168,13 @@ def _read_weekdays(value: Any) -> tuple[str, ...]:
     chosen: set[str] = set()
     for word in words:
         first, dash, last = str(word).strip().lower().partition("-")
-        if first not in WEEK or (dash and last not in WEEK):
-            raise ValueError(f"{shape.shown(word)} is no weekday.{shape.near(word, WEEK)}")
-        begin, end = WEEK.index(first), WEEK.index(last if dash else first)
+        if first not in WEEKDAYS or (dash and last not in WEEKDAYS):
+            raise ValueError(f"{shape.shown(word)} is no weekday.{shape.near(word, WEEKDAYS)}")
+        begin, end = WEEKDAYS.index(first), WEEKDAYS.index(last if dash else first)
         if begin > end:
             raise ValueError(f'the range "{word}" runs backwards. Write two, with a comma.')
-        chosen.update(WEEK[begin : end + 1])
-    return tuple(day for day in WEEK if day in chosen)
+        chosen.update(WEEKDAYS[begin : end + 1])
+    return tuple(day for day in WEEKDAYS if day in chosen)
 
 
 def _read_days(value: Any) -> dict[date, str]:
@@ -144,10 +184,17 @@ def _read_days(value: Any) -> dict[date, str]:
         items = ((day, "") for day in value)
     else:
         raise ValueError(f"{shape.shown(value)} is not a list of dates. {EXAMPLE}")
-    found = {_read_day(day): shape.read(str, said) for day, said in items}
+    found = {_read_day(day): _read_name(said) for day, said in items}
     if len(found) > MOST_DATES:
         raise ValueError(f"there are {len(found):,} dates. Write at most {MOST_DATES:,}.")
     return found
+
+
+def _read_name(value: Any) -> str:
+    name: str = shape.read(str, value)
+    if len(name) > LONGEST_NAME:
+        raise ValueError(f"the name of a day has {len(name):,} characters. Write at most {LONGEST_NAME}.")
+    return name
 
 
 def _read_day(value: Any) -> date:

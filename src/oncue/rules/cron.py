@@ -64,9 +64,8 @@ def is_ended(cron: Cron, moment: datetime) -> bool:
     """Say whether it has years, and its last time was not later than a moment."""
     if cron.pattern.years is None:
         return False
-    naive = moment.astimezone(UTC).replace(tzinfo=None)
-    is_over = first_placed(cron.pattern, cron.zone, naive, cron.placing) is None
-    return is_over and last_placed(cron.pattern, cron.zone, naive + TICK, cron.placing) is not None
+    is_over = first_placed(cron.pattern, cron.zone, moment.astimezone(UTC), cron.placing) is None
+    return is_over and last_placed(cron.pattern, cron.zone, moment.astimezone(UTC) + TICK, cron.placing) is not None
 
 
 def _read_field(field: Field, text: str, name: str) -> int:

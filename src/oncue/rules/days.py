@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo
 from oncue.definition import Calendar
 from oncue.errors import TriggerError
 from oncue.rules import zones
-from oncue.rules.pattern import HORIZON_YEARS
 
+YEARS: Final = 14  # a search goes on for
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 WEEKLY: Final = sum(1 << 7 * week for week in range(6))
 """A set of weekdays times this is that set for six weeks in a row."""
@@ -210,13 +210,13 @@ def _stretches_around(zone: ZoneInfo, midnight: datetime) -> Iterator[zones.Stre
 
 def _months_from(day: date) -> Iterator[date]:
     """Yield the first days of the months after a day's, for 13 years and the rest of one."""
-    for month in range(day.year * 12 + day.month, min(day.year + HORIZON_YEARS, date.max.year) * 12):
+    for month in range(day.year * 12 + day.month, min(day.year + YEARS, date.max.year) * 12):
         yield date(month // 12, month % 12 + 1, 1)
 
 
 def _months_back(day: date) -> Iterator[date]:
     """Yield the last days of the months before a day's, for 13 years and the rest of one."""
-    for month in range(day.year * 12 + day.month - 1, max(day.year - HORIZON_YEARS, date.min.year) * 12, -1):
+    for month in range(day.year * 12 + day.month - 1, max(day.year - YEARS, date.min.year) * 12, -1):
         yield date(month // 12, month % 12 + 1, 1) - DAY
 
 

@@ -149,8 +149,13 @@ def _kth(every: Every, k: int) -> tuple[datetime, ...]:
     return tuple(moment + k * every.step.elapsed for moment in placed) if every.step.elapsed else placed
 
 
+def anchor_wall(every: Every) -> datetime:
+    """Return the wall time that steps are counted from."""
+    return every.wall or every.anchor.astimezone(every.zone).replace(tzinfo=None, fold=0)
+
+
 def _wall(every: Every, k: int) -> datetime:
-    wall = every.wall or every.anchor.astimezone(every.zone).replace(tzinfo=None, fold=0)
+    wall = anchor_wall(every)
     year, month = divmod(wall.year * 12 + wall.month - 1 + k * every.step.months, 12)
     if year > date.max.year:
         raise OverflowError

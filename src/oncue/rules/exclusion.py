@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
@@ -11,9 +11,11 @@ from oncue.rules import days as calendars
 from oncue.rules import kinds, zones
 from oncue.rules.at import At
 from oncue.rules.cron import Cron
+from oncue.rules.days import MonthSet
 from oncue.rules.every import Every
 from oncue.rules.kinds import TICK, Kind
 from oncue.rules.pattern import Pattern
+from oncue.rules.placing import WILDCARD
 from oncue.rules.rrule import Rrule
 from oncue.rules.timetable import Timetable
 
@@ -35,12 +37,20 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class _Unnamed:
-    """The days that a pattern does not name."""
+    """The days on which some triggers can have times and a pattern has none, and all days of months past a stretch."""
 
     pattern: Pattern
+    own: tuple[MonthSet, ...]
+    stretch: zones.Stretch
 
     def days_in(self, year: int, month: int) -> int:
-        return ~self.pattern.days_in(year, month) & calendars.days_of(year, month)
+        first, last = self.stretch.wall_start, self.stretch.wall_end
+        if not (first.year, first.month) <= (year, month) <= (last.year, last.month):
+            return calendars.days_of(year, month)
+        days = 0 if self.own else calendars.days_of(year, month)
+        for own in self.own:
+            days |= own.days_in(year, month)
+        return days & ~self.pattern.days_in(year, month)
 
 
 def names(triggers: Iterable[Kind], moment: datetime) -> bool:
@@ -61,11 +71,13 @@ def leap(table: Timetable, moment: datetime, *, is_back: bool) -> datetime | Non
     return None
 
 
-def _block(cron: Cron, parts: Iterable[Kind], instant: datetime) -> tuple[datetime, datetime] | None:
+def _block(cron: Cron, parts: Sequence[Kind], instant: datetime) -> tuple[datetime, datetime] | None:
     """Return the time [begin, end) around an instant of a cron in which it names all times of some parts."""
     stretch = zones.stretch_at(cron.zone, instant)
-    # Away from changes of the clocks: what they show is shown once, and nothing is made up for.
-    begin, end = max(stretch.settled, stretch.fresh - stretch.offset), stretch.lasting - stretch.offset
+    begin, end = stretch.start, stretch.end
+    if not all(kind.placing == WILDCARD for kind in (cron, *parts)):
+        # Away from changes of the clocks what they show is shown once, and nothing is made up for.
+        begin, end = max(stretch.settled, stretch.fresh - stretch.offset), stretch.lasting - stretch.offset
     grids = [_grid(kind, cron, stretch.offset) for kind in parts]
     if not begin <= instant < end or not all(grid and not grid.seconds & ~cron.pattern.seconds for grid in grids):
         return None
@@ -76,14 +88,15 @@ def _block(cron: Cron, parts: Iterable[Kind], instant: datetime) -> tuple[dateti
         first = first.replace(minute=0)
         last = first + HOUR
         if all(grid and not grid.hours & ~cron.pattern.hours for grid in grids):
-            first, last = _named_days(cron.pattern, wall.date(), stretch)
+            first, last = _named_days(cron, parts, wall.date(), stretch)
     return max(begin, first - stretch.offset), min(end, last - stretch.offset)
 
 
-def _named_days(pattern: Pattern, day: date, stretch: zones.Stretch) -> tuple[datetime, datetime]:
-    """Return the wall times from and up to which a pattern names all days around one, as far as the stretch goes."""
-    before = calendars.last_day(_Unnamed(pattern), day)
-    after = calendars.first_day(_Unnamed(pattern), day)
+def _named_days(cron: Cron, parts: Sequence[Kind], day: date, stretch: zones.Stretch) -> tuple[datetime, datetime]:
+    """Return the wall times from and up to which a cron names the days of all parts, as far as the stretch goes."""
+    own = [kinds.days_of(kind) if kind.zone is cron.zone else None for kind in parts]
+    unnamed = _Unnamed(cron.pattern, tuple(one for one in own if one) if all(own) else (), stretch)
+    before, after = calendars.last_day(unnamed, day), calendars.first_day(unnamed, day)
     first = datetime.combine(before, time()) + DAY if before else stretch.wall_start
     return first, datetime.combine(after, time()) if after else stretch.wall_end
 

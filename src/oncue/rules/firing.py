@@ -13,6 +13,7 @@ from typing import Literal, assert_never
 from oncue.definition import Misfire, Overlap
 from oncue.model import Schedule, ScheduleState
 from oncue.rules import pacing, times
+from oncue.rules.durations import write_duration
 from oncue.rules.pacing import Pacing
 
 RUNS_AT_ONCE = 100
@@ -74,9 +75,10 @@ def decide(
         fired = _move(schedule, [PlannedRun(due, schedule.last_due_at)], [], next_at=following, last_due_at=due)
     else:
         fired = _decide_many(schedule, trigger, misfire, now=now)
-    fired = _limited(fired)
+    # Paced before it is limited: the last of its max_runs starts as far from the next due time as any other.
+    fired = _limited(_paced(fired, pace, now=now))
     left_out = dropped(schedule, trigger, until=fired.last_due_at or due)
-    return _paced(replace(fired, ledger=(*fired.ledger, *left_out)), pace, now=now)
+    return replace(fired, ledger=(*fired.ledger, *left_out))
 
 
 def stop(schedule: Schedule, reason: str) -> Firing:
@@ -211,7 +213,7 @@ def _at_least(reason: str, is_exact: bool) -> str:
 
 
 def _too_old(misfire: Misfire) -> str:
-    return f"missed by more than {misfire.max_age}, the age that is caught up"
+    return f"missed by more than {write_duration(misfire.max_age)}, the age that is caught up"
 
 
 def _move(
@@ -243,7 +245,7 @@ def _limited(fired: Firing) -> Firing:
 
 def _paced(fired: Firing, pace: Pacing, *, now: datetime) -> Firing:
     """Say when runs start after jitter, and by when their messages are out. What is caught up starts at once."""
-    if not pace.jitter and not pace.spread:
+    if not fired.runs or not (pace.jitter or pace.spread):
         return fired
     task = fired.schedule.task_uuid
     ends = [*(run.due_at for run in fired.runs[1:]), fired.next_at]

@@ -14,6 +14,11 @@ def run_uuid(task_uuid: UUID, cause: str) -> UUID:
     return uuid5(task_uuid, cause)
 
 
+def backfill_uuid(task_uuid: UUID, key: str) -> UUID:
+    """Return the id of the one backfill that a key makes of a task."""
+    return uuid5(task_uuid, f"backfill:{key}")
+
+
 def message_uuid(base: UUID, key: Key) -> UUID:
     """Return the id of the message to one entity; `base` is the run that first resolved it."""
     return uuid5(base, str(key))
@@ -49,6 +54,10 @@ def manual_cause(key: str) -> str:
 
 def requeue_cause(requeue: UUID, dead_letter: UUID) -> str:
     return f"requeue:{requeue}:{dead_letter}"
+
+
+def backfill_cause(backfill: UUID, due_at: datetime) -> str:
+    return f"backfill:{backfill}:{time_text(due_at)}"
 
 
 def delivery_identity(message: UUID, requeue: int) -> str:

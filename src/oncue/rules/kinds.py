@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Iterator
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from itertools import takewhile
 from typing import Final
 
@@ -14,6 +15,7 @@ from oncue.rules import rrule as calendar
 from oncue.rules import zones
 from oncue.rules.at import At, last_moment, next_moment
 from oncue.rules.cron import Cron, is_ended
+from oncue.rules.days import MonthSet
 from oncue.rules.every import Every
 from oncue.rules.pattern import HORIZON, SECOND
 from oncue.rules.rrule import Rrule
@@ -30,12 +32,11 @@ def next_after(kind: Kind, after: datetime) -> datetime | None:
     try:
         match kind:
             case Cron(_, zone, pattern):
-                found = zones.first_placed(pattern, zone, after.replace(tzinfo=None), kind.placing)
-                return found and found.replace(tzinfo=UTC)
+                return zones.first_placed(pattern, zone, after, kind.placing)
             case Every():
                 return steps.next_step(kind, after)
             case Rrule():
-                return next(calendar.walk(kind, after), None)
+                return calendar.next_time(kind, after)
             case At():
                 return next_moment(kind, after)
     except OverflowError:
@@ -48,8 +49,7 @@ def previous_before(kind: Kind, before: datetime) -> datetime | None:
     try:
         match kind:
             case Cron(_, zone, pattern):
-                found = zones.last_placed(pattern, zone, before.replace(tzinfo=None), kind.placing)
-                return found and found.replace(tzinfo=UTC)
+                return zones.last_placed(pattern, zone, before, kind.placing)
             case Every():
                 return steps.last_step(kind, before)
             case Rrule():
@@ -62,10 +62,6 @@ def previous_before(kind: Kind, before: datetime) -> datetime | None:
 
 def walk(kind: Kind, after: datetime) -> Iterator[datetime]:
     """Yield the times later than `after`."""
-    if isinstance(kind, Rrule):
-        with suppress(OverflowError):
-            yield from calendar.walk(kind, after.astimezone(UTC))
-        return
     while (moment := next_after(kind, after)) is not None:
         yield moment
         after = moment
@@ -81,7 +77,7 @@ def walk_back(kind: Kind, before: datetime) -> Iterator[datetime]:
 def count_between(kind: Kind, after: datetime, until: datetime) -> tuple[int, datetime | None, datetime | None]:
     """Return how many times lie in (after, until], the first and the last of them.
 
-    The cost does not grow with the count for cron and for elapsed steps; the other kinds walk.
+    The cost does not grow with the count, but for calendar steps: they walk.
     """
     first = next_after(kind, after)
     if first is None or first > until:
@@ -97,12 +93,11 @@ def count_fast(kind: Kind, after: datetime, until: datetime) -> int | None:
     """Return how many times lie in (after, until] where the cost does not grow with them, none if only a walk tells."""
     match kind:
         case Cron(_, zone, pattern):
-            lower, upper = (moment.astimezone(UTC).replace(tzinfo=None) for moment in (after, until))
-            return zones.count_placed(pattern, zone, lower, upper, kind.placing)
+            return zones.count_placed(pattern, zone, after.astimezone(UTC), until.astimezone(UTC), kind.placing)
         case Every():
             return steps.count_steps(kind, after, until)
         case Rrule():
-            return calendar.count_elapsed(kind, after, until)
+            return calendar.count_times(kind, after.astimezone(UTC), until.astimezone(UTC))
         case At():
             return sum(after < moment <= until for moment in kind.moments)
 
@@ -131,6 +126,20 @@ def walls_in(kind: Kind, low: datetime, high: datetime) -> list[datetime]:
             return [kind.wall] if kind.wall and low <= kind.wall < high else []
 
 
+def days_of(kind: Kind) -> MonthSet | None:
+    """Return the days that a trigger's wall times can have, none where that is not known."""
+    match kind:
+        case Cron():
+            return kind.pattern
+        case Rrule():
+            return None if kind.added else kind.pattern
+        case Every():
+            step = kind.step
+            return None if step.elapsed or (step.months and step.days) else _Counted(kind)
+        case At():
+            return None
+
+
 def check(kind: Kind, after: datetime) -> None:
     """Raise TriggerError for a kind that can never fire. One that has merely ended is not refused."""
     if isinstance(kind, Cron) and not is_ended(kind, after) and _is_far(next_after(kind, after), after):
@@ -143,3 +152,20 @@ def check(kind: Kind, after: datetime) -> None:
 
 def _is_far(found: datetime | None, after: datetime) -> bool:
     return found is None or found - after > HORIZON
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The days that steps of days or of months come to."""
+
+    every: Every
+
+    def days_in(self, year: int, month: int) -> int:
+        """Return its days of a month, bit 1 for the first."""
+        step, anchor = self.every.step, steps.anchor_wall(self.every)
+        length = monthrange(year, month)[1]
+        if step.months:
+            months = (year - anchor.year) * 12 + month - anchor.month
+            return 0 if months % step.months else 1 << min(anchor.day, length)
+        first = (anchor.toordinal() - date(year, month, 1).toordinal()) % step.days + 1
+        return sum(1 << day for day in range(first, length + 1, step.days))

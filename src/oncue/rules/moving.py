@@ -7,9 +7,11 @@ time is not judged again: where the clock skips midnight it can show the day aft
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from itertools import product
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from oncue.errors import TriggerError
 from oncue.rules import exclusion, kinds, zones
@@ -17,10 +19,10 @@ from oncue.rules.cron import Cron
 from oncue.rules.days import day_at, first_day, first_instant, last_day, last_instant
 from oncue.rules.every import Every
 from oncue.rules.kinds import TICK, Kind
-from oncue.rules.pattern import HORIZON
+from oncue.rules.pattern import HORIZON, bits_of
 from oncue.rules.placing import CALENDAR
 from oncue.rules.rrule import Rrule
-from oncue.rules.search import Way, named
+from oncue.rules.search import AHEAD, Step, Way, named, times_of
 from oncue.rules.timetable import Timetable
 
 MOST_MOVED: Final = 1000
@@ -36,12 +38,19 @@ class Run:
     later: date | None
 
 
-def moved(table: Timetable, way: Way, start: datetime) -> Iterator[datetime]:
-    """Yield the moments beyond `start` to which a calendar moved times, each once."""
+def moved(table: Timetable, way: Way, start: datetime) -> Iterator[Step]:
+    """Walk over the moments beyond `start` to which a calendar moved times."""
     for run in _runs(table, way, start):
+        target = run.later if table.move == "next" else run.earlier
+        if target is None:
+            continue
+        # What is moved to a day is not further from it than a day: till then nothing need be known of it.
+        edge = way.entry(table.zone, target + (DAY if way.is_back else -DAY))
+        if way.is_beyond(edge, start):
+            yield edge, False
         for moment in sorted(landed(table, run), reverse=way.is_back):
             if way.is_beyond(moment, start):
-                yield moment
+                yield moment, True
                 start = moment
 
 
@@ -61,24 +70,36 @@ def landed(table: Timetable, run: Run) -> dict[datetime, datetime]:
     return found
 
 
+def destinations(table: Timetable, moment: datetime) -> list[datetime]:
+    """Return the moments to which a time on a day that is not allowed is moved."""
+    run = run_of(table, day_at(table.zone, moment))
+    target = run.later if table.move == "next" else run.earlier
+    if target is None:
+        return []
+    named = [kind for kind in table.parts if exclusion.names((kind,), moment)]
+    return [placed for kind in named for wall in _carried(table, kind, moment, target) for placed in place(kind, wall)]
+
+
 def place(kind: Kind, wall: datetime) -> tuple[datetime, ...]:
     """Return the instants at which a trigger is due where it names a wall time; elapsed time goes by calendar rules."""
     is_elapsed = (isinstance(kind, Rrule) and kind.is_elapsed) or (isinstance(kind, Every) and kind.step.is_elapsed)
     return zones.place_wall(wall, kind.zone, CALENDAR if is_elapsed else kind.placing)
 
 
-def planned_walls(kind: Kind, moment: datetime) -> list[datetime]:
-    """Return the wall times that a trigger names for one of its times: what the clock shows, and what it skipped."""
+def _carried(table: Timetable, kind: Kind, moment: datetime, target: date) -> list[datetime]:
+    """Return the wall times of one of a part's times, what the clock shows and what it skipped, on another day."""
     shown = moment.astimezone(kind.zone).replace(tzinfo=None, fold=0)
     skipped = kinds.skipped_walls(kind, moment)
-    return [*skipped, *kinds.walls_in(kind, shown, shown + TICK)] if skipped else [shown]
+    walls = [*skipped, *kinds.walls_in(kind, shown, shown + TICK)] if skipped else [shown]
+    days = target - day_at(table.zone, moment)
+    return [wall + days + (shown.date() - wall.date()) for wall in walls]
 
 
 def _runs(table: Timetable, way: Way, start: datetime) -> Iterator[Run]:
     """Yield the runs of days with times, of which some may be moved beyond `start`."""
     search = _start_of_runs(table, way, start)
     while search is not None:
-        moment = next(named(table, table.days.others, way, search), None)
+        moment = next(times_of(named(table, table.days.others, way, search)), None)
         if moment is None:
             return
         run = run_of(table, day_at(table.zone, moment))
@@ -110,32 +131,35 @@ def _moved_walls(table: Timetable, kind: Kind, run: Run) -> dict[datetime, datet
         return {}
     begin = last_instant(table.zone, run.earlier) if run.earlier else first_instant(table.zone, target) - HORIZON
     end = first_instant(table.zone, run.later) if run.later else last_instant(table.zone, target) + HORIZON
-    all_of_a_day = _times_of_day(kind) if kind.zone is table.zone else None
+    inside = replace(
+        table,
+        starts_at=max(begin + TICK, table.starts_at or begin),
+        ends_at=min(end - TICK, table.ends_at or end),
+    )
     found: dict[datetime, datetime] = {}
-    for walked, moment in enumerate(kinds.walk(kind, begin)):
-        if moment >= end or len(found) == all_of_a_day:
-            break
-        if walked == MOST_MOVED:
-            raise TriggerError(_too_many(target))
-        day = day_at(table.zone, moment)
-        if day in table.days or not table.is_within(moment) or exclusion.names(table.excluded, moment):
-            continue
-        shown = moment.astimezone(kind.zone).date()
-        for wall in planned_walls(kind, moment):
-            found.setdefault(wall + (target - day) + (shown - wall.date()), moment)
+    for part, most in _split(kind, table.zone):
+        alone = replace(inside, parts=(part,))
+        for walked, moment in enumerate(times_of(named(alone, table.days.others, AHEAD, begin)), 1):
+            if walked > MOST_MOVED:
+                raise TriggerError(_too_many(target))
+            for wall in _carried(table, part, moment, target):
+                found.setdefault(wall, moment)
+            if walked == most:
+                break
     return found
 
 
-def _times_of_day(kind: Kind) -> int | None:
-    """Return how many different wall times a trigger has on all days together, none if they are not known."""
-    match kind:
-        case Cron():
-            pattern = kind.pattern
-            return pattern.seconds.bit_count() * pattern.minutes.bit_count() * pattern.hours.bit_count()
-        case Every():
-            return None if kind.step.elapsed else 1
-        case _:
-            return None
+def _split(kind: Kind, zone: ZoneInfo) -> Iterator[tuple[Kind, int | None]]:
+    """Yield a trigger in parts, each with how many of its times in a run tell all wall times that it has there."""
+    if isinstance(kind, Cron) and kind.zone is zone:
+        pattern = kind.pattern
+        for hour, minute, second in product(bits_of(pattern.hours), bits_of(pattern.minutes), bits_of(pattern.seconds)):
+            exact = replace(pattern, hours=1 << hour, minutes=1 << minute, seconds=1 << second)
+            yield replace(kind, pattern=exact), 1
+    elif isinstance(kind, Every) and kind.zone is zone and not kind.step.elapsed:
+        yield kind, 1
+    else:
+        yield kind, None
 
 
 def _too_many(day: date) -> str:

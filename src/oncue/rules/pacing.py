@@ -20,7 +20,7 @@ from oncue.rules.identity import time_text
 
 KEYS: Final = ("jitter", "spread", "max_runs")
 TICK: Final = timedelta(microseconds=1)
-SHARES: Final = 2**64
+SHARES: Final = 2**53  # as many as a float holds apart: the last of 2**64 would round to 1
 MOST_RUNS: Final = 10**9
 
 
@@ -67,7 +67,7 @@ def sent_at(task: UUID, key: Key, due_at: datetime, *, start: datetime, until: d
 
 def share(text: str) -> float:
     """Return a number in [0, 1) that is always the same for a text."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) / SHARES
+    return (int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 11) / SHARES
 
 
 def _room(wanted: timedelta, start: datetime, following: datetime | None) -> timedelta:

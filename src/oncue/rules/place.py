@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 Part = str | int
@@ -34,11 +35,18 @@ def read_toml(text: str, origin: str) -> dict[str, Any]:
 
 def line_of(text: str, place: Place) -> int:
     """Return the line that comes closest to a place, such as `("task", "a", "on", 1, "match")`."""
-    best, line = 0, 1
-    for number, found in _places(text):
-        if len(found) > best and place[: len(found)] == found:
-            best, line = len(found), number
-    return line
+    lines = _lines(text)
+    known = (lines[place[:length]] for length in range(len(place), 0, -1) if place[:length] in lines)
+    return next(known, 1)
+
+
+@lru_cache(maxsize=16)
+def _lines(text: str) -> dict[Place, int]:
+    """Return the first line of each place of a text. Kept, for a large file can have as many mistakes as lines."""
+    found: dict[Place, int] = {}
+    for number, place in _places(text):
+        found.setdefault(place, number)
+    return found
 
 
 def _places(text: str) -> Iterator[tuple[int, Place]]:

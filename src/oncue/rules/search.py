@@ -9,20 +9,25 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from operator import itemgetter
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from oncue.errors import TriggerError
 from oncue.rules import days as calendars
 from oncue.rules import exclusion, kinds
-from oncue.rules.cron import Cron
 from oncue.rules.days import Days, MonthSet
+from oncue.rules.every import Every
 from oncue.rules.kinds import TICK, Kind
-from oncue.rules.pattern import HORIZON, Pattern
-from oncue.rules.rrule import Rrule
+from oncue.rules.pattern import HORIZON
 from oncue.rules.timetable import Timetable
 
-MOST_MISSES: Final = 1000
+DAY: Final = timedelta(days=1)
+MOST_MISSES: Final = 500
+
+
+Step = tuple[datetime, bool]
+"""Where a walk has come to, and whether that is a time; if not, it has only come past."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,32 +78,35 @@ BACK: Final = Way(
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """The days of a set on which a pattern may have a time: its own, and those that a skipped midnight gives it."""
+    """The days of a set on which a trigger may have a time: its own, and those that a skipped midnight gives it."""
 
     days: Days
-    pattern: Pattern
+    own: MonthSet
     zone: ZoneInfo
 
     def days_in(self, year: int, month: int) -> int:
-        named = self.pattern.days_in(year, month) | calendars.mornings(self.zone, year, month)
+        named = self.own.days_in(year, month) | calendars.mornings(self.zone, year, month)
         return named & self.days.days_in(year, month)
 
 
-def named(table: Timetable, days: Days, way: Way, start: datetime) -> Iterator[datetime]:
-    """Yield the times beyond `start` that are named on a set of days, within the bounds, and not excluded."""
-    if not table.excluded:
-        yield from joined(table, days, way, start)
-        return
+def named(table: Timetable, days: Days, way: Way, start: datetime) -> Iterator[Step]:
+    """Walk over the times beyond `start` that are named on a set of days, within the bounds, and not excluded."""
+    near, far = (table.ends_at, table.starts_at) if way.is_back else (table.starts_at, table.ends_at)
+    if near is not None and not way.is_beyond(start, near):
+        start = near - way.tick
     origin, misses = start, 0
     while True:
         leapt = None
-        for moment in joined(table, days, way, start):
+        for moment, is_time in _joined(table, days, way, start):
+            if far is not None and way.is_beyond(moment, far):
+                return
+            if not is_time or not exclusion.names(table.excluded, moment):
+                yield moment, is_time
+                origin, misses = (moment, 0) if is_time else (origin, misses)
+                continue
             if abs(moment - origin) > HORIZON:
                 return
-            if not exclusion.names(table.excluded, moment):
-                yield moment
-                origin, misses = moment, 0
-                continue
+            yield moment, False
             misses += 1
             if misses > MOST_MISSES:
                 raise TriggerError(_too_many(origin))
@@ -110,31 +118,36 @@ def named(table: Timetable, days: Days, way: Way, start: datetime) -> Iterator[d
             return
 
 
-def joined(table: Timetable, days: Days, way: Way, start: datetime) -> Iterator[datetime]:
-    """Yield the times beyond `start` that any part names on a set of days, within the bounds, each once."""
-    near, far = (table.ends_at, table.starts_at) if way.is_back else (table.starts_at, table.ends_at)
-    if near is not None and way.is_beyond(near, start):
-        start = near - way.tick
-    walks = [_allowed(kind, table, days, way, start) for kind in table.parts]
-    for moment in merged(walks, way):
-        if far is not None and way.is_beyond(moment, far):
-            return
-        yield moment
+def merged(walks: Iterable[Iterator[Step]], way: Way) -> Iterator[Step]:
+    """Walk several walks in order. None is led further than the one that is behind it."""
+    return heapq.merge(*walks, key=itemgetter(0), reverse=way.is_back)
 
 
-def merged(walks: Iterable[Iterator[datetime]], way: Way) -> Iterator[datetime]:
-    """Yield the moments of several walks in order, each once."""
+def times_of(walk: Iterator[Step]) -> Iterator[datetime]:
+    """Yield the times of a walk, each once."""
     last = None
-    for moment in heapq.merge(*walks, reverse=way.is_back):
-        if moment != last:
+    for moment, is_time in walk:
+        if is_time and moment != last:
             yield moment
-        last = moment
+            last = moment
 
 
-def _allowed(kind: Kind, table: Timetable, days: Days, way: Way, start: datetime) -> Iterator[datetime]:
-    """Yield the times of one part whose day is in the set, while the next one is not 13 years away."""
+def is_on(walk: Iterator[Step], moment: datetime) -> bool:
+    """Say whether a walk ahead comes to a moment as one of its times."""
+    for step, is_time in walk:
+        if step > moment or (is_time and step == moment):
+            return step == moment
+    return False
+
+
+def _joined(table: Timetable, days: Days, way: Way, start: datetime) -> Iterator[Step]:
+    return merged([_walk_on(kind, table, days, way, start) for kind in table.parts], way)
+
+
+def _walk_on(kind: Kind, table: Timetable, days: Days, way: Way, start: datetime) -> Iterator[Step]:
+    """Walk over the times of one part; those on a day of the set are times. It ends where none is for 13 years."""
     if not (days.only or days.never or days.is_inverted):
-        yield from way.walk(kind, start)
+        yield from ((moment, True) for moment in way.walk(kind, start))
         return
     origin = start
     while True:
@@ -142,28 +155,26 @@ def _allowed(kind: Kind, table: Timetable, days: Days, way: Way, start: datetime
         for moment in way.walk(kind, start):
             if abs(moment - origin) > HORIZON:
                 return
-            if calendars.day_at(table.zone, moment) in days:
-                yield moment
+            is_time = calendars.day_at(table.zone, moment) in days
+            yield moment, is_time
+            if is_time:
                 origin = moment
-                continue
-            leapt = _leap(kind, table.zone, days, way, moment)
-            if leapt is not None:
-                start = leapt - way.tick
+            elif not (isinstance(kind, Every) and kind.step.elapsed >= DAY):
+                leapt = _leap(kind, table.zone, days, way, moment)
                 break
-            return
         if leapt is None:
             return
+        start = leapt - way.tick
 
 
 def _leap(kind: Kind, zone: ZoneInfo, days: Days, way: Way, moment: datetime) -> datetime | None:
     """Return an instant beyond one on a day outside the set, up to which the kind has no time on a day inside."""
     shown = way.shown(days, zone, moment)
-    if shown is None or not isinstance(kind, (Cron, Rrule)) or kind.zone is not zone:
-        return shown
-    if isinstance(kind, Rrule) and kind.added:
+    named = kinds.days_of(kind)
+    if shown is None or named is None or kind.zone is not zone:
         return shown
     here = calendars.day_at(zone, shown)
-    day = way.day(_Shared(days, kind.pattern, zone), here)
+    day = way.day(_Shared(days, named, zone), here)
     if day is None:
         return None
     return shown if day == here else way.entry(zone, day)

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice, takewhile
-from typing import Final
 
 from oncue.rules import composed, kinds, moving, reasons
 from oncue.rules.days import Days, day_at, first_shown
 from oncue.rules.kinds import LAST, TICK, Kind
-from oncue.rules.search import AHEAD, BACK, Way, joined
+from oncue.rules.overlap import MOST_WALKED, Count, abreast, count_common
+from oncue.rules.search import AHEAD, BACK, Way, named, times_of
 from oncue.rules.timetable import Timetable
-
-MOST_WALKED: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +33,6 @@ class Dropped:
     first: datetime
     last: datetime
     reason: str
-    is_exact: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _Count:
-    number: int
     is_exact: bool = True
 
 
@@ -65,41 +57,41 @@ def dropped_between(table: Timetable, after: datetime, until: datetime) -> list[
     return [dropped for dropped in [*found, _dropped_by_hand(table, after, until)] if dropped is not None]
 
 
-def _count_named(table: Timetable, after: datetime, until: datetime) -> _Count:
+def _count_named(table: Timetable, after: datetime, until: datetime) -> Count:
     """Return how many times are named in (after, until] and not excluded. The span lies within the bounds."""
     after, until = _clipped(table, after, until)
     counts = [_count_on(kind, table, table.days, after, until) for kind in table.parts]
     joint = _count_joint(counts, table, after, until)
     if not table.excluded:
         return joint
-    taken = _count_common(table.parts, table.excluded, table, after, until)
+    taken = count_common(table.parts, table.excluded, table, after, until)
     if taken.is_exact:
-        return _Count(joint.number - taken.number, joint.is_exact)
+        return Count(joint.number - taken.number, joint.is_exact)
     most = sum(_count_on(kind, table, table.days, after, until).number for kind in table.excluded)
-    return _Count(joint.number - most, is_exact=False)
+    return Count(joint.number - most, is_exact=False)
 
 
-def _count_joint(counts: Sequence[_Count], table: Timetable, after: datetime, until: datetime) -> _Count:
+def _count_joint(counts: Sequence[Count], table: Timetable, after: datetime, until: datetime) -> Count:
     """Return how many instants the parts name together: each part's, less what it shares with those before it."""
     number, is_exact = 0, all(count.is_exact for count in counts)
     for place, count in enumerate(counts):
-        shared = _count_common(table.parts[place : place + 1], table.parts[:place], table, after, until)
+        shared = count_common(table.parts[place : place + 1], table.parts[:place], table, after, until)
         if not shared.is_exact:
-            return _Count(max(count.number for count in counts), is_exact=False)
+            return Count(max(count.number for count in counts), is_exact=False)
         number += count.number - shared.number
-    return _Count(number, is_exact)
+    return Count(number, is_exact)
 
 
-def _count_on(kind: Kind, table: Timetable, days: Days, after: datetime, until: datetime) -> _Count:
+def _count_on(kind: Kind, table: Timetable, days: Days, after: datetime, until: datetime) -> Count:
     """Return how many times one part has on a set of days in (after, until]."""
     if kinds.count_fast(kind, after, after) is None:
-        walk = joined(replace(table, parts=(kind,)), days, AHEAD, after)
+        walk = times_of(named(replace(table, parts=(kind,), excluded=()), days, AHEAD, after))
         number = sum(1 for _ in islice(takewhile(lambda moment: moment <= until, walk), MOST_WALKED + 1))
-        return _Count(min(number, MOST_WALKED), number <= MOST_WALKED)
+        return Count(min(number, MOST_WALKED), number <= MOST_WALKED)
     number = 0
     for begin, end in _spans(table, days, after, until):
         number += kinds.count_fast(kind, begin, end) or 0
-    return _Count(number)
+    return Count(number)
 
 
 def _spans(table: Timetable, days: Days, after: datetime, until: datetime) -> Iterator[tuple[datetime, datetime]]:
@@ -119,38 +111,11 @@ def _spans(table: Timetable, days: Days, after: datetime, until: datetime) -> It
         begin = first_shown(days, table.zone, end)
 
 
-def _count_common(
-    some: Sequence[Kind], others: Sequence[Kind], table: Timetable, after: datetime, until: datetime
-) -> _Count:
-    """Return how many instants on allowed days in (after, until] are named on both sides."""
-    number = 0
-    for walked, (moment, is_common) in enumerate(_abreast(some, others, AHEAD, after)):
-        if moment > until:
-            break
-        if walked == MOST_WALKED:
-            return _Count(number, is_exact=False)
-        number += is_common and day_at(table.zone, moment) in table.days
-    return _Count(number)
-
-
-def _abreast(
-    some: Sequence[Kind], others: Sequence[Kind], way: Way, start: datetime
-) -> Iterator[tuple[datetime, bool]]:
-    """Yield times of the one side, each with whether the other has it too; what lies between is leapt over."""
-    moment = way.nearest(some, start)
-    while moment is not None:
-        other = way.nearest(others, moment - way.tick)
-        if other is None:
-            return
-        yield moment, other == moment
-        moment = way.nearest(some, moment if other == moment else other - way.tick)
-
-
 def _count_moved(table: Timetable, after: datetime, until: datetime) -> int:
     """Return how many moments in (after, until] only a move has made a time."""
     if table.move is None:
         return 0
-    moved = takewhile(lambda moment: moment <= until, moving.moved(table, AHEAD, after))
+    moved = takewhile(lambda moment: moment <= until, times_of(moving.moved(table, AHEAD, after)))
     return sum(not composed.is_named(table, moment) for moment in moved)
 
 
@@ -170,11 +135,11 @@ def _dropped_by_days(table: Timetable, after: datetime, until: datetime) -> Drop
     if not table.has_calendar or table.move is not None:
         return None
     after, until = _clipped(table, after, until)
-    first = next(joined(table, table.days.others, AHEAD, after), None)
+    bare = replace(table, days=table.days.others, excluded=())
+    first = next(times_of(named(bare, bare.days, AHEAD, after)), None)
     if first is None or first > until:
         return None
-    last = next(joined(table, table.days.others, BACK, until + TICK), first)
-    bare = replace(table, days=table.days.others, excluded=())
+    last = next(times_of(named(bare, bare.days, BACK, until + TICK)), first)
     count = _count_named(bare, first - TICK, last)
     return Dropped(count.number, first, last, reasons.left_out(table, first, last), count.is_exact)
 
@@ -186,13 +151,13 @@ def _dropped_by_exclusion(table: Timetable, after: datetime, until: datetime) ->
     first, last = _excluded(table, AHEAD, after, until), _excluded(table, BACK, until + TICK, after)
     if first is None or last is None:
         return None
-    count = _count_common(table.parts, table.excluded, table, first - TICK, last)
+    count = count_common(table.parts, table.excluded, table, first - TICK, last)
     return Dropped(max(count.number, 1 + (last > first)), first, last, "excluded by except", count.is_exact)
 
 
 def _excluded(table: Timetable, way: Way, start: datetime, end: datetime) -> datetime | None:
     """Return the first time from `start` on to `end` that is excluded on an allowed day."""
-    for moment, is_common in islice(_abreast(table.parts, table.excluded, way, start), MOST_WALKED):
+    for moment, is_common in islice(abreast(table.parts, table.excluded, way, start), MOST_WALKED):
         if way.is_beyond(moment, end):
             return None
         if is_common and day_at(table.zone, moment) in table.days:
@@ -206,7 +171,9 @@ def _dropped_by_hand(table: Timetable, after: datetime, until: datetime) -> Drop
     if not found:
         return None
     first, last = found[0].due_at.astimezone(UTC), found[-1].due_at.astimezone(UTC)
-    return Dropped(len(found), first, last, reasons.by_hand(found[0]) if len(found) == 1 else "skipped by hand")
+    return Dropped(
+        len(found), first, last, reasons.by_hand(table.zone, found[0]) if len(found) == 1 else "skipped by hand"
+    )
 
 
 def _clipped(table: Timetable, after: datetime, until: datetime) -> tuple[datetime, datetime]:

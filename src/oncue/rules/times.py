@@ -15,7 +15,7 @@ from typing import Final
 
 from oncue.definition import Calendar, Override
 from oncue.errors import TriggerError
-from oncue.rules import composed, kinds, tally, timetable_words, words
+from oncue.rules import composed, explanation, kinds, tally, timetable_words, words
 from oncue.rules.at import At
 from oncue.rules.composition import calendar_names, read_schedule
 from oncue.rules.cron import Cron
@@ -41,6 +41,8 @@ __all__ = [
     "describe",
     "dropped_between",
     "ends_at",
+    "explain",
+    "explain_wall",
     "kind_of",
     "next_after",
     "note_of",
@@ -134,11 +136,21 @@ def note_of(trigger: Trigger, moment: datetime) -> str | None:
     return words.note_of(trigger, moment)
 
 
+def explain(trigger: Trigger, moment: datetime) -> str:
+    """Return a sentence that says why a moment is one of the times, or why it is none."""
+    return explanation.explain(_as_timetable(trigger), moment)
+
+
+def explain_wall(trigger: Trigger, wall: datetime) -> str:
+    """Return a sentence that says why a wall time of the trigger's zone is one of the times, or why it is none."""
+    return explanation.explain_wall(_as_timetable(trigger), wall)
+
+
 def kind_of(trigger: Trigger) -> str:
     """Return the kind as a task file writes it: cron, every, at, rrule, or any for several."""
     if isinstance(trigger, Timetable):
-        return kind_of(trigger.parts[0]) if len(trigger.parts) == 1 else "any"
-    return type(trigger).__name__.lower()
+        return words.kind_of(trigger.parts[0]) if len(trigger.parts) == 1 else "any"
+    return words.kind_of(trigger)
 
 
 def calendars_of(trigger: Trigger) -> tuple[Calendar, ...]:
@@ -157,3 +169,7 @@ def starts_at(trigger: Trigger) -> datetime | None:
 def ends_at(trigger: Trigger) -> datetime | None:
     """Return the last moment at which a schedule says that there can be times."""
     return trigger.ends_at if isinstance(trigger, Timetable) else None
+
+
+def _as_timetable(trigger: Trigger) -> Timetable:
+    return trigger if isinstance(trigger, Timetable) else Timetable((trigger,), trigger.zone)

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from oncue.rules import composed, exclusion, moving, words
 from oncue.rules.days import Listed, day_at, first_instant, last_instant
+from oncue.rules.reasons import shown
 from oncue.rules.timetable import Timetable
 
 DAY: Final = timedelta(days=1)
@@ -59,11 +60,6 @@ def origin_of(table: Timetable, moment: datetime) -> datetime | None:
             if origin is not None:
                 return origin
     return None
-
-
-def shown(zone: ZoneInfo, moment: datetime) -> str:
-    """Return a moment as the clock of a zone shows it: Fri 2026-12-25 09:00."""
-    return f"{moment.astimezone(zone):%a %Y-%m-%d %H:%M:%S}".removesuffix(":00")
 
 
 def _bounds(table: Timetable) -> str:

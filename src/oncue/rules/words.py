@@ -63,6 +63,11 @@ def describe(trigger: At | Every | Cron | Rrule) -> str:
             assert_never(trigger)
 
 
+def kind_of(trigger: At | Every | Cron | Rrule) -> str:
+    """Return the kind as a task file writes it."""
+    return type(trigger).__name__.lower()
+
+
 def note_of(trigger: At | Every | Cron | Rrule, moment: datetime) -> str | None:
     """Say what a change of the clocks did to one of a trigger's times: "moved from 02:30" or "first of two"."""
     if planned := kinds.skipped_walls(trigger, moment):
@@ -177,7 +182,7 @@ def _rule_words(rule: Rrule) -> str:
     pace = f"every {name}" if rule.interval == 1 else f"every {rule.interval} {name}s"
     limits = [word for word in rule.text.upper().split(";") if word.startswith("BY")]
     narrowed = f" ({', '.join(limits)})" if limits else ""
-    end = f", {rule.count} times" if rule.count else ", with an end" if rule.until else ""
+    end = f", {rule.count} times" if rule.count else ", with an end" if rule.has_end else ""
     clock = "elapsed time" if rule.is_elapsed else f"{rule.zone.key} time"
     dst = _placing_words(rule.placing, WILDCARD if rule.is_elapsed else CALENDAR)
     return f"Calendar rule: {pace}{narrowed} from {_shown(rule.start)} on{end}, {clock}{dst}."

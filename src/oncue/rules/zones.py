@@ -15,7 +15,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
 from oncue.errors import TriggerError
-from oncue.rules.pattern import HORIZON, SECOND, Pattern
+from oncue.rules.pattern import SECOND, Walls
 from oncue.rules.placing import Placing
 
 PROBE: Final = timedelta(days=3)
@@ -28,6 +28,10 @@ LOOK: Final = timedelta(days=2)
 """No clock is further from UTC than this less a repeat."""
 
 TICK: Final = timedelta(microseconds=1)
+EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH: Final = EPOCH_UTC.replace(tzinfo=None)
+"""Two ends of a bridge between aware and naive: a sum and a difference are much faster than `replace`."""
+
 OF_THE_HOST: Final = frozenset({"localtime", "posixrules", "Factory"})
 
 
@@ -68,59 +72,57 @@ def read_zone(name: str) -> ZoneInfo:
     raise TriggerError(f'zone: there is no time zone "{name}". {hint}')
 
 
-def first_placed(pattern: Pattern, zone: ZoneInfo, after: datetime, placing: Placing) -> datetime | None:
-    """Return the first instant of a pattern later than `after`; the search ends 13 years after the first named wall."""
-    lower = after.replace(microsecond=0) + SECOND
+def first_placed(walls: Walls, zone: ZoneInfo, after: datetime, placing: Placing) -> datetime | None:
+    """Return the first instant of walls later than `after`; the search ends where the walls' reach does."""
+    lower = whole_after(after)
     stretch = stretch_at(zone, lower)
     wall = lower + stretch.offset
-    named = pattern.first_from(wall)
-    base = max(lower, named or lower)
-    while stretch.start - base <= HORIZON:
-        found = _first_in(stretch, lower, placing, pattern, named)
-        if found is not None:
-            return found
+    named = walls.first_from(wall)
+    found = _first_in(stretch, lower, placing, walls, named)
+    base = lower if named is None else max(lower, named)
+    while found is None and stretch.start - base <= walls.reach:
         stretch = stretch_at(zone, stretch.end)
         begin = min(stretch.left, stretch.wall_start)
         if begin < wall or (named is not None and named < begin):
-            wall, named = begin, pattern.first_from(begin)
+            wall, named = begin, walls.first_from(begin)
         elif named is None:
             return None
         elif named >= stretch.wall_end:
             stretch = _stretch_of_wall(zone, named)
-    return None
+        found = _first_in(stretch, lower, placing, walls, named)
+    return None if found is None else EPOCH_UTC + (found - EPOCH)
 
 
-def last_placed(pattern: Pattern, zone: ZoneInfo, before: datetime, placing: Placing) -> datetime | None:
-    """Return the last instant of a pattern earlier than `before`; the search ends 13 years before the last named wall."""
-    upper = (before if before.microsecond == 0 else before.replace(microsecond=0) + SECOND) - SECOND
+def last_placed(walls: Walls, zone: ZoneInfo, before: datetime, placing: Placing) -> datetime | None:
+    """Return the last instant of walls earlier than `before`; the search ends where the walls' reach does."""
+    upper = whole_before(before)
     stretch = stretch_at(zone, upper)
     wall = upper + stretch.offset
-    named = pattern.last_to(wall)
-    base = min(upper, named or upper)
-    while base - stretch.end <= HORIZON:
-        found = _last_in(stretch, upper, placing, pattern, named)
-        if found is not None:
-            return found
+    named = walls.last_to(wall)
+    found = _last_in(stretch, upper, placing, walls, named)
+    base = upper if named is None else min(upper, named)
+    while found is None and base - stretch.end <= walls.reach:
         stretch = stretch_at(zone, stretch.start - SECOND)
         begin = stretch.wall_end - SECOND
         if begin > wall or (named is not None and named > begin):
-            wall, named = begin, pattern.last_to(begin)
+            wall, named = begin, walls.last_to(begin)
         elif named is None:
             return None
         elif named < min(stretch.left, stretch.wall_start):
             stretch = _last_stretch_of_wall(zone, named)
-    return None
+        found = _last_in(stretch, upper, placing, walls, named)
+    return None if found is None else EPOCH_UTC + (found - EPOCH)
 
 
-def count_placed(pattern: Pattern, zone: ZoneInfo, after: datetime, until: datetime, placing: Placing) -> int:
-    """Return how many instants of a pattern lie in (after, until], at a cost of one step a stretch and month."""
-    start, end = after.replace(microsecond=0) + SECOND, until.replace(microsecond=0) + SECOND
+def count_placed(walls: Walls, zone: ZoneInfo, after: datetime, until: datetime, placing: Placing) -> int:
+    """Return how many instants of walls lie in (after, until], at a cost of one step a stretch and month."""
+    start, end = whole_after(after), whole_after(until)
     count = 0
-    for stretch in _stretches_in(zone, start, end):
+    for stretch in stretches_in(zone, start, end):
         low, high = _shown(stretch, placing)
-        count += pattern.count_in(max(start + stretch.offset, low), min(end + stretch.offset, high))
+        count += walls.count_in(max(start + stretch.offset, low), min(end + stretch.offset, high))
         if stretch.has_gap and placing.gap != "skip":
-            count += _count_made_up(stretch, start, end, placing, pattern)
+            count += _count_made_up(stretch, start, end, placing, walls)
     return count
 
 
@@ -159,6 +161,18 @@ def walls_behind(zone: ZoneInfo, moment: datetime, placing: Placing) -> tuple[da
     return None
 
 
+def whole_after(moment: datetime) -> datetime:
+    """Return the first whole second later than a moment in UTC, without its zone."""
+    instant = EPOCH + (moment - EPOCH_UTC)
+    return (instant.replace(microsecond=0) if instant.microsecond else instant) + SECOND
+
+
+def whole_before(moment: datetime) -> datetime:
+    """Return the last whole second earlier than a moment in UTC, without its zone."""
+    instant = EPOCH + (moment - EPOCH_UTC)
+    return instant.replace(microsecond=0) if instant.microsecond else instant - SECOND
+
+
 def stretch_at(zone: ZoneInfo, instant: datetime) -> Stretch:
     """Return the stretch that an instant lies in."""
     for stretch in _stretches(zone, instant.year):
@@ -174,19 +188,19 @@ def _shown(stretch: Stretch, placing: Placing) -> tuple[datetime, datetime]:
 
 
 def _first_in(
-    stretch: Stretch, lower: datetime, placing: Placing, pattern: Pattern, named: datetime | None
+    stretch: Stretch, lower: datetime, placing: Placing, walls: Walls, named: datetime | None
 ) -> datetime | None:
     """Return the first instant of a stretch from `lower` on; `named` is the first named wall that can matter there."""
     low, high = _shown(stretch, placing)
     if named is not None and named < low:
-        named = pattern.first_from(low)
+        named = walls.first_from(low)
     found = named - stretch.offset if named is not None and named < high else None
     if lower >= stretch.settled or not stretch.has_gap or placing.gap == "skip":
         return found
     if placing.gap == "after":
-        skipped = pattern.first_from(stretch.left) if lower <= stretch.start else None
+        skipped = walls.first_from(stretch.left) if lower <= stretch.start else None
         return stretch.start if skipped is not None and skipped < stretch.wall_start else found
-    skipped = pattern.first_from(max(stretch.left, stretch.left + (lower - stretch.start)))
+    skipped = walls.first_from(max(stretch.left, stretch.left + (lower - stretch.start)))
     if skipped is None or skipped >= stretch.wall_start:
         return found
     moved = stretch.start + (skipped - stretch.left)
@@ -194,33 +208,33 @@ def _first_in(
 
 
 def _last_in(
-    stretch: Stretch, upper: datetime, placing: Placing, pattern: Pattern, named: datetime | None
+    stretch: Stretch, upper: datetime, placing: Placing, walls: Walls, named: datetime | None
 ) -> datetime | None:
     """Return the last instant of a stretch up to `upper`; `named` is the last named wall that can matter there."""
     low, high = _shown(stretch, placing)
     if named is not None and named >= high:
-        named = pattern.last_to(high - SECOND)
+        named = walls.last_to(high - SECOND)
     found = named - stretch.offset if named is not None and named >= low else None
     if not stretch.has_gap or placing.gap == "skip":
         return found
     if placing.gap == "after":
-        skipped = pattern.last_to(stretch.wall_start - SECOND) if found is None else None
+        skipped = walls.last_to(stretch.wall_start - SECOND) if found is None else None
         return stretch.start if skipped is not None and skipped >= stretch.left else found
-    skipped = pattern.last_to(min(stretch.wall_start - SECOND, stretch.left + (upper - stretch.start)))
+    skipped = walls.last_to(min(stretch.wall_start - SECOND, stretch.left + (upper - stretch.start)))
     if skipped is None or skipped < stretch.left:
         return found
     moved = stretch.start + (skipped - stretch.left)
     return moved if found is None else max(moved, found)
 
 
-def _count_made_up(stretch: Stretch, start: datetime, end: datetime, placing: Placing, pattern: Pattern) -> int:
+def _count_made_up(stretch: Stretch, start: datetime, end: datetime, placing: Placing, walls: Walls) -> int:
     """Return how many instants in [start, end) the gap of a stretch adds to the walls that it really shows."""
     length = stretch.wall_start - stretch.left
-    skipped = pattern.matches_in(stretch.left, stretch.wall_start)
+    skipped = walls.matches_in(stretch.left, stretch.wall_start)
     if placing.gap == "after":
         skipped = 1 if skipped and start <= stretch.start < end else 0
     low, high = (min(max(edge - stretch.start, timedelta()), length) // SECOND for edge in (start, end))
-    added = skipped & ~pattern.matches_in(stretch.wall_start, stretch.wall_start + length)
+    added = skipped & ~walls.matches_in(stretch.wall_start, stretch.wall_start + length)
     return (added & (1 << high) - (1 << low)).bit_count()
 
 
@@ -240,7 +254,8 @@ def _last_stretch_of_wall(zone: ZoneInfo, wall: datetime) -> Stretch:
     return stretch
 
 
-def _stretches_in(zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Stretch]:
+def stretches_in(zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Stretch]:
+    """Yield the stretches of a time [start, end)."""
     stretch = stretch_at(zone, start)
     while stretch.start < end:
         yield stretch

@@ -101,7 +101,9 @@ def write_calendar(calendar: Calendar) -> str:
     return _CALENDAR.dump_json(calendar).decode()
 
 
+@lru_cache(256)
 def read_calendar(text: str) -> Calendar:
+    """Return a calendar. Kept by its text: the watch looks at all of them every few seconds."""
     return _CALENDAR.validate_json(text)
 
 

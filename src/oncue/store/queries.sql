@@ -113,6 +113,27 @@ on conflict (name) do update set definition = excluded.definition, changed_at = 
 delete from calendars
 where name = :name
 
+-- name: list_calendar_users
+-- Served by schedules_calendars: the first condition is that index's own.
+select schedules.task_id, tasks.name
+from schedules
+join tasks on tasks.id = schedules.task_id
+where schedules.timing like '%"calendars":[{%'
+  and schedules.timing like :pattern escape '!'
+order by schedules.task_id
+limit :limit
+
+-- name: list_calendar_users_to_come
+-- Served by schedules_calendars, as list_calendar_users: those that can still fire.
+select tasks.name
+from schedules
+join tasks on tasks.id = schedules.task_id
+where schedules.timing like '%"calendars":[{%'
+  and schedules.timing like :pattern escape '!'
+  and {schedules.state in schedule.pause|resume}
+order by schedules.task_id
+limit :limit
+
 -- name: list_ended_pauses
 -- Served by tasks_resuming.
 select name, resume_at
@@ -124,6 +145,14 @@ limit :limit
 -- name: insert_audit
 insert into audit (happened_at, actor, verb, subject, detail)
 values (:now, :actor, :verb, :subject, :detail)
+
+-- name: list_audit
+-- Served by audit_verb or the primary key: the latest of a verb that is common are near the end.
+select happened_at, actor, verb, subject, detail
+from audit
+where verb = :verb
+order by id desc
+limit :limit
 
 -- === schedules ===
 
@@ -224,6 +253,7 @@ set state = :state,
     reason = :reason,
     next_at = :next_at,
     timing = :timing,
+    since = :since,
     zone_data = :zone_data,
     version = version + 1
 where task_id = :task_id
@@ -863,7 +893,7 @@ where id = :id
 -- name: count_held_runs
 -- Served by runs_held.
 select runs.task_id, tasks.name, count(*) as count, min(runs.due_at) as first_due_at, max(runs.due_at) as last_due_at,
-    min(runs.asked_at) as since
+    min(runs.asked_at) as since, max(runs.overlap) as overlap, max(runs.task_version) as task_version
 from runs
 join tasks on tasks.id = runs.task_id
 where {runs.state in run.release}
@@ -944,6 +974,77 @@ union all
 select min(ready_at) as ready_at
 from deliveries
 where {state in delivery.claim}
+
+-- === backfills ===
+
+-- name: insert_backfill
+-- Served by the primary key of tasks: none is made of a task that was removed meanwhile.
+insert into backfills (uuid, task_id, task_version, first_due_at, last_due_at, total, actor, created_at)
+select :uuid, tasks.id, :task_version, :first_due_at, :last_due_at, :total, :actor, :now
+from tasks
+where tasks.id = :task_id
+  and {tasks.state in task.remove}
+on conflict (uuid) do nothing
+returning id
+
+-- name: insert_backfill_runs
+-- They take no slot: overlap is null.
+insert into runs (
+    uuid, task_id, task_version, cause, due_at, previous_due_at, asked_at, ready_at, starts_at, state, backfill_id
+)
+select rows.uuid, :task_id, :task_version, rows.cause, rows.due_at, rows.previous_due_at,
+    :now, rows.ready_at, rows.starts_at, {first:run}, :backfill_id
+from {rows:uuid uuid, cause text, due_at time, previous_due_at time, ready_at time, starts_at time}
+where true
+on conflict (uuid) do nothing
+
+-- name: count_runs_by_uuid
+-- Served by runs_uuid.
+select state, count(*) as count
+from runs
+where uuid in {each:ids uuid}
+group by state
+
+-- name: list_backfills_between
+-- All of them: a few.
+select uuid
+from backfills
+where task_id = :task_id
+  and first_due_at <= :last
+  and last_due_at >= :first
+order by id desc
+limit 5
+
+-- name: read_backfill
+-- Served by backfills_uuid.
+select backfills.*, tasks.name as task_name
+from backfills
+join tasks on tasks.id = backfills.task_id
+where backfills.uuid = :uuid
+
+-- name: list_backfills
+-- Served by the primary key, backwards.
+select backfills.*, tasks.name as task_name
+from backfills
+join tasks on tasks.id = backfills.task_id
+where backfills.id < :before
+order by backfills.id desc
+limit :limit
+
+-- name: count_backfill_runs
+-- Served by runs_backfill.
+select backfill_id, state, count(*) as count
+from runs
+where backfill_id in {each:ids bigint}
+group by backfill_id, state
+
+-- name: cancel_backfill_runs
+-- Served by runs_backfill.
+update runs
+set state = {to:run.due.cancel}, reason = :reason, ended_at = :now
+where backfill_id = :backfill_id
+  and ({state in run.queue|wake|release}) is true
+returning id
 
 -- === deliveries ===
 
@@ -1285,7 +1386,7 @@ from (select state from schedules where {state in schedule.rest} limit :limit) a
 group by state
 
 -- name: count_open_runs
--- Served by runs_ready, runs_queued and runs_settling; counted up to :limit.
+-- Served by runs_ready, runs_queued, runs_settling and runs_held; counted up to :limit.
 select state, count(*) as count
 from (select state from runs where {state in run.claim} limit :limit) as counted
 group by state
@@ -1296,6 +1397,10 @@ group by state
 union all
 select state, count(*) as count
 from (select state from runs where {state is run.settling} limit :limit) as counted
+group by state
+union all
+select state, count(*) as count
+from (select state from runs where {state in run.release} limit :limit) as counted
 group by state
 
 -- name: count_deliveries
@@ -1355,7 +1460,7 @@ limit :limit
 
 -- name: read_ledger
 -- Served by ledger_task.
-select first_due_at, last_due_at, count, verdict, reason, task_version
+select first_due_at, last_due_at, count, verdict, reason, task_version, created_at
 from ledger
 where task_id = :task_id
   and last_due_at >= :first
@@ -1409,6 +1514,19 @@ where id in (
     where received_at < :before
       and not exists (select 1 from runs where runs.event_id = events.id)
     order by received_at
+    limit :limit
+)
+returning id
+
+-- name: delete_backfills
+-- All of them, a few: runs_backfill tells of each whether a run is left.
+delete from backfills
+where id in (
+    select id
+    from backfills
+    where created_at < :before
+      and not exists (select 1 from runs where runs.backfill_id = backfills.id)
+    order by id
     limit :limit
 )
 returning id

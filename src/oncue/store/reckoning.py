@@ -206,25 +206,6 @@ def revive(task_ids: Sequence[TaskId], *, now: datetime) -> Steps[None]:
             yield Wake("clock", next_at)
 
 
-def use_calendars(changed: Mapping[str, Calendar], *, now: datetime) -> Steps[list[TaskId]]:
-    """Reckon the schedules again that refer to calendars which changed; return their tasks."""
-    retimed: list[TaskId] = []
-    rows = yield ask("list_schedules")
-    for task_id in sorted(TaskId(row["task_id"]) for row in rows if _refers(row["timing"], changed)):
-        schedule = yield from decide_due(task_id, now=now)
-        if schedule is None:
-            continue
-        timing = codec.read_timing(schedule.timing)
-        calendars = tuple(changed.get(one.name, one) for one in timing.calendars)
-        yield from _reckon(schedule, replace(timing, calendars=calendars), now=now)
-        retimed.append(task_id)
-    return retimed
-
-
-def _refers(timing: str, changed: Mapping[str, Calendar]) -> bool:
-    return any(changed.get(one.name, one) != one for one in codec.read_timing(timing).calendars)
-
-
 def override(schedule: Schedule, change: Override, *, now: datetime) -> Steps[Schedule]:
     """Skip or move one of a schedule's due times to come. Raises Conflict: it is none, or is over."""
     timing = codec.read_timing(schedule.timing)
@@ -238,10 +219,10 @@ def restore(schedule: Schedule, due_at: datetime, *, now: datetime) -> Steps[Sch
     timing = codec.read_timing(schedule.timing)
     kept = tuple(one for one in timing.overrides if one.due_at != due_at)
     if len(kept) == len(timing.overrides):
-        raise Conflict(f"{_told(due_at)} was neither skipped nor moved: there is nothing to take back.")
+        raise Conflict(f"{told(due_at)} was neither skipped nor moved: there is nothing to take back.")
     decided = max(now, schedule.decided_to or now)
     if due_at <= decided:
-        raise Conflict(f"{_told(due_at)} is over: fire the task by hand, or backfill that time.")
+        raise Conflict(f"{told(due_at)} is over: fire the task by hand, or backfill that time.")
     return (yield from _reckon(schedule, replace(timing, overrides=kept), now=now))
 
 
@@ -249,37 +230,51 @@ def _check_override(schedule: Schedule, plain: Timing, change: Override, *, now:
     trigger = codec.read_trigger(codec.write_timing(plain))
     decided = max(now, schedule.decided_to or now)
     if change.due_at <= decided:
-        raise Conflict(f"{_told(change.due_at)} is over: only a due time to come can be skipped or moved.")
+        raise Conflict(f"{told(change.due_at)} is over: only a due time to come can be skipped or moved.")
     near = times.next_after(trigger, max(change.due_at, decided) - firing.TICK)
     if near != change.due_at:
-        hint = f"The next one after it is {_told(near)}." if near else "There is none after it."
-        raise Conflict(f"{_told(change.due_at)} is no due time of this task. {hint}")
+        hint = f"The next one after it is {told(near)}." if near else "There is none after it."
+        raise Conflict(f"{told(change.due_at)} is no due time of this task. {hint}")
     if change.moved_to is not None and change.moved_to <= decided:
-        raise Conflict(f"it cannot be moved to {_told(change.moved_to)}: that is over. To run it now: `oncue fire`.")
+        raise Conflict(f"it cannot be moved to {told(change.moved_to)}: that is over. To run it now: `oncue fire`.")
 
 
 def _reckon(schedule: Schedule, timing: Timing, *, now: datetime) -> Steps[Schedule]:
-    """Write a timing with the next time that it has after what is decided; changes by hand that are over are dropped."""
-    decided = schedule.decided_to or now
-    ahead = tuple(one for one in timing.overrides if max(one.due_at, one.moved_to or one.due_at) > decided)
+    """Write a timing with the next time that it has after what is decided."""
+    changed = reckoned(schedule, timing, after=schedule.decided_to or now)
+    yield from write_reckoned(changed)
+    return changed
+
+
+def reckoned(schedule: Schedule, timing: Timing, *, after: datetime) -> Schedule:
+    """Return a schedule by another timing, with the next time that it has after a moment. Raises TriggerError.
+
+    Changes by hand that are over by then are dropped.
+    """
+    ahead = tuple(one for one in timing.overrides if max(one.due_at, one.moved_to or one.due_at) > after)
     text = codec.write_timing(replace(timing, overrides=ahead))
-    next_at = times.next_after(codec.read_trigger(text), decided)
+    next_at = times.next_after(codec.read_trigger(text), after)
     state: ScheduleState = schedule.state
     if state in ("active", "finished"):
         state = "active" if next_at and schedule.runs_left != 0 else "finished"
     reason = schedule.reason if state == schedule.state else None if state == "active" else firing.NO_MORE
+    return replace(schedule, timing=text, next_at=next_at, state=state, reason=reason, version=schedule.version + 1)
+
+
+def write_reckoned(schedule: Schedule) -> Steps[None]:
+    """Write a schedule that was reckoned again; its row is locked."""
     yield ask(
         "reckon_schedule",
         task_id=schedule.task_id,
-        state=state,
-        reason=reason,
-        next_at=next_at,
-        timing=text,
+        state=schedule.state,
+        reason=schedule.reason,
+        next_at=schedule.next_at,
+        timing=schedule.timing,
+        since=schedule.since,
         zone_data=edition(),
     )
-    if next_at is not None:
-        yield Wake("clock", next_at)
-    return replace(schedule, timing=text, next_at=next_at, state=state, reason=reason, version=schedule.version + 1)
+    if schedule.next_at is not None:
+        yield Wake("clock", schedule.next_at)
 
 
 # --- A new edition of the zone data -------------------------------------------------------------------------------
@@ -328,7 +323,7 @@ def reckon_again(schedules: Sequence[Schedule], *, now: datetime) -> Steps[list[
     moved = [found[TaskId(row["task_id"])] for row in rows if row["task_id"] in found]
     names = {row["id"]: row["name"] for row in (yield ask("read_task_names", ids=[one.task_id for one in moved]))}
     for one in moved:
-        detail = f"by zone data {edition()}: next due {_told(one.new)} instead of {_told(one.old)}"
+        detail = f"by zone data {edition()}: next due {told(one.new)} instead of {told(one.old)}"
         yield ask("insert_audit", now=now, actor="clock", verb="reckon", subject=names[one.task_id], detail=detail)
         yield Change("schedule", names[one.task_id], "reckoned", detail)
         if one.new is not None:
@@ -340,5 +335,5 @@ def _ended(schedule: Schedule) -> str:
     return firing.ALL_MADE if schedule.runs_left == 0 else firing.NO_MORE
 
 
-def _told(moment: datetime | None) -> str:
+def told(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}Z" if moment else "never"

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Literal
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from oncue.definition import Calendar, Definition, Override
 from oncue.errors import Conflict, NotFound, TaskFileError, TriggerError
@@ -18,6 +19,8 @@ from oncue.store import calendars as calendar_verbs
 from oncue.store import codec, followed, reckoning
 from oncue.store.base import Steps, Wake, ask
 from oncue.store.reckoning import decide_due, leave_behind, runs_left
+
+NO_UUIDS: Mapping[str, UUID] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +36,28 @@ def apply(
     definitions: Sequence[Definition],
     *,
     calendars: Sequence[Calendar] = (),
+    uuids: Mapping[str, UUID] = NO_UUIDS,
     prune: bool,
     actor: str,
     now: datetime,
 ) -> Steps[list[Applied]]:
     """Make the store's tasks as these definitions say, all or none. What is due already is first decided as before.
 
-    Calendars come first. Raises TaskFileError: a calendar is not known, or leaves a task no day.
+    A new task gets the id that `uuids` names for it, else one of its own. Calendars are written first, and who uses
+    them is reckoned again last: tasks that change or go with them are not held against them. Raises TaskFileError: a
+    calendar is not known, or leaves a task no time.
     """
     _check_names(definitions)
     yield ask("begin_change")
-    yield from calendar_verbs.put(calendars, actor=actor, now=now)
+    changed = yield from calendar_verbs.write(calendars, actor=actor, now=now)
     known = yield from calendar_verbs.every()
     tasks = {task.name: task for task in (yield from every())}
     applied: list[Applied] = []
     for definition in definitions:
         old = tasks.pop(definition.name, None) or tasks.pop(definition.renamed_from or "", None)
         if old is None:
-            applied.append((yield from _create(definition, calendars=known, now=now)))
+            uuid = uuids.get(definition.name) or uuid4()
+            applied.append((yield from _create(definition, uuid, calendars=known, now=now)))
         elif replace(old.definition, renamed_from=None) == replace(definition, renamed_from=None):
             applied.append(Applied(definition.name, "unchanged", old.version))
         else:
@@ -58,6 +65,7 @@ def apply(
     if prune:
         for task in tasks.values():
             applied.append((yield from _remove(task, now=now)))
+    yield from calendar_verbs.retime(changed, now=now)
     for one in applied:
         if one.verdict != "unchanged":
             yield ask("insert_audit", now=now, actor=actor, verb="apply", subject=one.name, detail=one.verdict)
@@ -73,8 +81,7 @@ def _check_names(definitions: Sequence[Definition]) -> None:
             raise Conflict(f'task "{name}" is defined {count} times: give each task a name of its own.')
 
 
-def _create(definition: Definition, *, calendars: Mapping[str, Calendar], now: datetime) -> Steps[Applied]:
-    uuid = uuid4()
+def _create(definition: Definition, uuid: UUID, *, calendars: Mapping[str, Calendar], now: datetime) -> Steps[Applied]:
     rows = yield ask("insert_task", uuid=uuid, name=definition.name, now=now)
     task_id = TaskId(rows[0]["id"])
     yield from _write_definition(task_id, 1, definition, now=now)

@@ -28,6 +28,16 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
+class Audited:
+    """One thing that somebody did."""
+
+    happened_at: datetime
+    actor: str
+    subject: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """What the store looks like at one moment. Ages are those of the oldest; None where there is none."""
 
@@ -41,6 +51,7 @@ class Figures:
     oldest_schedule: datetime | None
     oldest_run: datetime | None
     stopped: tuple[tuple[str, str], ...]
+    runs_held: int = 0
 
 
 def beat(instance: str, name: str, *, host: str, pid: int, started_at: datetime, now: datetime) -> Steps[None]:
@@ -99,6 +110,7 @@ def figures(*, now: datetime) -> Steps[Figures]:
         oldest_schedule=codec.as_time(oldest_schedule[0]["next_at"]) if oldest_schedule else None,
         oldest_run=codec.as_time(oldest_run[0]["ready_at"]) if oldest_run else None,
         stopped=tuple((row["name"], row["reason"] or "") for row in stopped),
+        runs_held=open_runs.get("held", 0),
     )
 
 
@@ -119,8 +131,17 @@ def ledger(task_id: int, *, first: datetime, last: datetime, limit: int) -> Step
             "verdict": row["verdict"],
             "reason": row["reason"],
             "task_version": row["task_version"],
+            "created_at": codec.known_time(row["created_at"]),
         }
         for row in rows
+    ]
+
+
+def audit(verb: str, *, limit: int) -> Steps[list[Audited]]:
+    """Return the latest entries of the audit with a verb."""
+    rows = yield ask("list_audit", verb=verb, limit=limit)
+    return [
+        Audited(codec.known_time(row["happened_at"]), row["actor"], row["subject"], row["detail"] or "") for row in rows
     ]
 
 
@@ -143,6 +164,7 @@ def sweep(*, ended_before: datetime, events_before: datetime, silent_before: dat
         ("delete_ledger", ended_before),
         ("delete_audit", ended_before),
         ("delete_events", events_before),
+        ("delete_backfills", ended_before),
         ("delete_components", silent_before),
     ):
         gone += len((yield ask(name, before=before, limit=limit)))

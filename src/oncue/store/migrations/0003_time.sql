@@ -6,6 +6,7 @@ create index tasks_resuming on tasks (resume_at) where resume_at is not null;
 alter table schedules add column since {time};
 alter table schedules add column runs_left bigint;
 alter table schedules add column zone_data text;
+create index schedules_calendars on schedules (task_id) where timing like '%"calendars":[{%';
 
 alter table runs add column starts_at {time};
 alter table runs add column spread_until {time};
@@ -14,6 +15,8 @@ create index runs_backfill on runs (backfill_id, id) where backfill_id is not nu
 create index runs_held on runs (task_id, id) where state = 'held';
 
 alter table components add column zone_data text;
+
+create index audit_verb on audit (verb, id);
 
 create table calendars (
     name text primary key,

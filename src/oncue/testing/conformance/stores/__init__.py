@@ -6,9 +6,12 @@ that is not.
 
 from __future__ import annotations
 
+from oncue.testing.conformance.stores.backfills import BackfillConformance
+from oncue.testing.conformance.stores.calendars import CalendarConformance
 from oncue.testing.conformance.stores.deliveries import DeliveryConformance
 from oncue.testing.conformance.stores.events import EventConformance
 from oncue.testing.conformance.stores.failures import FailureConformance
+from oncue.testing.conformance.stores.holds import HoldConformance
 from oncue.testing.conformance.stores.moves import MoveConformance
 from oncue.testing.conformance.stores.overlap import OverlapConformance
 from oncue.testing.conformance.stores.runs import RunConformance
@@ -20,8 +23,11 @@ from oncue.testing.conformance.stores.upkeep import UpkeepConformance
 class StoreConformance(
     TaskConformance,
     ScheduleConformance,
+    CalendarConformance,
     RunConformance,
     OverlapConformance,
+    BackfillConformance,
+    HoldConformance,
     DeliveryConformance,
     FailureConformance,
     EventConformance,
