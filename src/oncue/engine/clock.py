@@ -93,7 +93,7 @@ class Clock:
             await self._read((EPOCH, 0), now)
             self._pauses = await self._store.read(tasks.ended_pauses, until=now + LOOK)
             self._look_at = now + LOOK
-        if self._read_to[0] < now + self._ahead / 2:
+        if self._read_to[0] <= now + self._ahead / 2:
             self._read_to = await self._read(self._read_to, until)
 
     async def _read(self, after: tuple[datetime, int], until: datetime) -> tuple[datetime, int]:
