@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from oncue.definition import Calendar, Override
 from oncue.rules import times
-from tests.rules.test_properties import ODD_ZONES, changes_of, moments_near_changes, naive, triggers
+from tests.rules.drawing import ODD_ZONES, changes_of, moments_near_changes, triggers
+from tests.rules.test_recurrence import naive
 
 MODEST = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 TICK = timedelta(microseconds=1)
