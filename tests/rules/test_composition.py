@@ -111,6 +111,17 @@ def test_what_is_just_allowed_is_read(spec: dict[str, Any]) -> None:
     assert isinstance(read(spec), times.Timetable)
 
 
+def test_steps_of_elapsed_time_do_not_take_the_dst_of_their_schedule() -> None:
+    parts = [{"every": "1h", "anchor": "2026-01-01T00:00:00Z"}, {"cron": "30 2 * * *"}, {"every": "P1D"}]
+    trigger = read({"any": parts, "dst": {"gap": "skip"}})
+
+    assert isinstance(trigger, times.Timetable)
+    assert [part.placing.gap for part in trigger.parts] == ["skip", "skip", "skip"]
+    assert [part.placing.repeat for part in trigger.parts] == ["both", "first", "first"]
+    with pytest.raises(times.TriggerError, match="any: in part 1, dst: every"):
+        read({"any": [{**parts[0], "dst": {"gap": "skip"}}]})
+
+
 def test_the_names_of_calendars_are_told_without_the_calendars() -> None:
     spec = {**NINE, "only_on": ["open", "weekdays"], "except_on": "holidays"}
 
