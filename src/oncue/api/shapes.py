@@ -15,6 +15,7 @@ from oncue.model import Attempt, Delivery, Event, Json, Key, Run, Schedule, Task
 from oncue.rules import binding, followed, times
 from oncue.rules.health import Problem
 from oncue.store import codec
+from oncue.store.followed import Following
 from oncue.taskfile import definition_to_json
 
 T = TypeVar("T")
@@ -49,8 +50,24 @@ class OverrideShape(Shape):
     reason: str
 
 
+class FollowedShape(Shape):
+    """Where a followed schedule stands: what is due by the `horizon` has had a window.
+
+    `answer_at` is what its data answered when it was last asked; `failing_since` and `reason` say that it cannot be.
+    """
+
+    horizon: Time
+    asked_at: Time | None
+    answer_at: Time | None
+    failing_since: Time | None
+    reason: str | None
+
+
 class ScheduleShape(Shape):
-    """When a task is due. `words` says the trigger as a sentence; `runs_left` counts down from its `max_runs`."""
+    """When a task is due. `words` says the trigger as a sentence; `runs_left` counts down from its `max_runs`.
+
+    `followed` is there where the next time is read from data.
+    """
 
     trigger: Json
     words: str
@@ -60,6 +77,7 @@ class ScheduleShape(Shape):
     last_due_at: Time | None
     runs_left: int | None
     overrides: list[OverrideShape]
+    followed: FollowedShape | None = None
 
 
 class TaskShape(Shape):
@@ -207,7 +225,7 @@ class ProblemShape(Shape):
     urgent: bool
 
 
-def task_shape(task: Task, schedule: Schedule | None) -> TaskShape:
+def task_shape(task: Task, schedule: Schedule | None, following: Following | None = None) -> TaskShape:
     return TaskShape(
         id=task.uuid,
         name=task.name,
@@ -215,7 +233,7 @@ def task_shape(task: Task, schedule: Schedule | None) -> TaskShape:
         state=task.state,
         reason=task.reason,
         description=task.definition.description,
-        schedule=_schedule_shape(schedule) if schedule else None,
+        schedule=_schedule_shape(schedule, following) if schedule else None,
         definition=definition_to_json(task.definition),
         created_at=task.created_at,
         changed_at=task.changed_at,
@@ -251,11 +269,15 @@ def problem_shape(problem: Problem) -> ProblemShape:
     return ProblemShape(code=problem.code, subject=problem.subject, text=problem.text, urgent=problem.urgent)
 
 
-def _schedule_shape(schedule: Schedule) -> ScheduleShape:
-    timing, following = codec.read_timing(schedule.timing), codec.read_followed(schedule.timing)
+def _followed_shape(following: Following) -> FollowedShape:
+    return FollowedShape(**{name: getattr(following, name) for name in FollowedShape.model_fields})
+
+
+def _schedule_shape(schedule: Schedule, following: Following | None) -> ScheduleShape:
+    timing, rule = codec.read_timing(schedule.timing), codec.read_followed(schedule.timing)
     return ScheduleShape(
         trigger=timing.schedule,
-        words=followed.describe(following) if following else times.describe(codec.read_trigger(schedule.timing)),
+        words=followed.describe(rule) if rule else times.describe(codec.read_trigger(schedule.timing)),
         state=schedule.state,
         reason=schedule.reason,
         next_at=schedule.next_at,
@@ -264,6 +286,7 @@ def _schedule_shape(schedule: Schedule) -> ScheduleShape:
         overrides=[
             OverrideShape(due_at=one.due_at, moved_to=one.moved_to, reason=one.reason) for one in timing.overrides
         ],
+        followed=_followed_shape(following) if following else None,
     )
 
 

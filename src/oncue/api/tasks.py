@@ -12,7 +12,7 @@ from oncue.api import shapes, sound
 from oncue.app import Oncue
 from oncue.errors import TaskFileError
 from oncue.rules import times
-from oncue.store import codec, tasks
+from oncue.store import codec, followed, tasks
 from oncue.taskfile import definition_from_json
 
 IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=200)]
@@ -48,7 +48,9 @@ def _add_reading(router: APIRouter, oncue: Oncue) -> None:
     async def list_tasks() -> shapes.Page[shapes.TaskShape]:
         """List all tasks, by name."""
         schedules = await oncue.store.read(tasks.schedules)
-        return shapes.Page(items=[shapes.task_shape(task, schedules.get(task.id)) for task in await oncue.tasks()])
+        of = await oncue.store.read(followed.every)
+        every = await oncue.tasks()
+        return shapes.Page(items=[shapes.task_shape(task, schedules.get(task.id), of.get(task.id)) for task in every])
 
     @router.get("/{name}")
     async def show_task(name: str) -> shapes.TaskShape:
@@ -118,7 +120,8 @@ def _check_sound(definition: dict[str, Any]) -> None:
 async def task_of(oncue: Oncue, name: str) -> shapes.TaskShape:
     """Return one task as it is shown. Raises NotFound."""
     task = await oncue.store.read(tasks.read, name)
-    return shapes.task_shape(task, await oncue.store.read(tasks.schedule_of, task.id))
+    schedule = await oncue.store.read(tasks.schedule_of, task.id)
+    return shapes.task_shape(task, schedule, await oncue.store.read(followed.of, task.id))
 
 
 async def next_of(oncue: Oncue, name: str, *, after: datetime | None, count: int) -> list[datetime]:

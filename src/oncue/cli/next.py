@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from oncue import wall
-from oncue.cli import upcoming
+from oncue.cli import following, upcoming
 from oncue.cli.ahead import ask_store, read_trigger, with_calendars
 from oncue.cli.session import opened
 from oncue.errors import NotFound, OncueError
@@ -112,9 +112,9 @@ def plan_of(schedule: Schedule, *, after: datetime, count: int) -> Plan:
     remarks = []
     if schedule.state in ("paused", "stopped"):
         remarks = [f"It is {schedule.state} ({schedule.reason}): none of them runs until that is over."]
-    if (following := codec.read_followed(schedule.timing)) is not None:
+    if (rule := codec.read_followed(schedule.timing)) is not None:
         known = [schedule.next_at] if schedule.next_at is not None and schedule.next_at > after else []
-        return _plan_followed(following, known, remarks)
+        return _plan_followed(rule, known, remarks)
     trigger = codec.read_trigger(schedule.timing)
     found = times.times_between(trigger, after, FOREVER, count)
     if schedule.state == "finished":
@@ -137,21 +137,23 @@ def _plan(trigger: times.Trigger, moments: list[datetime], count: int, remarks: 
     return Plan(times.describe(trigger), trigger.zone, moments, notes, told)
 
 
-def _plan_followed(following: followed.Followed, known: list[datetime], remarks: list[str]) -> Plan:
+def _plan_followed(rule: followed.Followed, known: list[datetime], remarks: list[str]) -> Plan:
     """Return the one time that is known of a schedule that is read from data."""
     told = "Only that one is known: the next is read from data, and again when the task is touched."
     if not known:
         told = "None is known now: the next is read from data, and again when the task is touched."
-    return Plan(followed.describe(following), following.zone, known, [""] * len(known), [told, *remarks])
+    return Plan(followed.describe(rule), rule.zone, known, [""] * len(known), [told, *remarks])
 
 
 async def _read_stored(task: str, after: datetime, count: int) -> Plan:
     async with opened() as oncue:
         found = await oncue.store.read(tasks.read, task)
         schedule = await oncue.store.read(tasks.schedule_of, found.id)
+        remarks = await following.remarks_of(oncue, found.id)
     if schedule is None:
         raise NotFound(_without_schedule(task))
-    return plan_of(schedule, after=after, count=count)
+    plan = plan_of(schedule, after=after, count=count)
+    return replace(plan, remarks=[*plan.remarks, *remarks])
 
 
 def _without_schedule(task: str) -> str:

@@ -15,6 +15,7 @@ from oncue.cli.output import AsJson, print_fields, print_json, print_table, say,
 from oncue.cli.session import opened, run
 from oncue.cli.when import moment_option
 from oncue.model import RunState
+from oncue.rules.followed import is_followed
 from oncue.store import runs, tasks, watch
 
 EVER = timedelta(days=36_500)
@@ -79,6 +80,9 @@ def why(
             first, last = (at, at + NEAR) if at else (now - EVER, now + EVER)
             made = await oncue.store.read(watch.runs_between, found.id, first=first, last=last, limit=limit)
             missed = await oncue.store.read(watch.ledger, found.id, first=first, last=last, limit=limit)
+            if at is not None and not made and schedule is not None and is_followed(found.definition.schedule):
+                made = await oncue.store.read(watch.runs_between, found.id, first=at, last=now + EVER, limit=1000)
+                made = reasons.holding(made, at)
         if at is not None and not made:
             missed = reasons.only_due(schedule, missed, at=at)
         told = reasons.explain(found, made, missed)[:limit]

@@ -16,6 +16,7 @@ import typer
 from oncue import wall
 from oncue.api import shapes
 from oncue.app import Oncue
+from oncue.cli import following
 from oncue.cli.ahead import is_timed, read_trigger
 from oncue.cli.next import plan_of, rows_of
 from oncue.cli.output import AsJson, print_fields, print_json, print_table, say, show, show_time
@@ -26,7 +27,7 @@ from oncue.model import Schedule
 from oncue.plan import plan, plan_calendars
 from oncue.rules import times
 from oncue.store import calendars as calendar_verbs
-from oncue.store import tasks
+from oncue.store import followed, tasks
 from oncue.taskfile import check_references, read_task_file
 
 Name = Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")]
@@ -81,7 +82,9 @@ def list_tasks(as_json: AsJson = False) -> None:
     async def work() -> None:
         async with opened() as oncue:
             schedules = await oncue.store.read(tasks.schedules)
-            found = [shapes.task_shape(task, schedules.get(task.id)) for task in await oncue.tasks()]
+            of = await oncue.store.read(followed.every)
+            every = await oncue.tasks()
+            found = [shapes.task_shape(task, schedules.get(task.id), of.get(task.id)) for task in every]
         if as_json:
             print_json(shapes.Page(items=found))
             return
@@ -99,6 +102,7 @@ def show_task(task: Name, as_json: AsJson = False) -> None:
             found = await _shown(oncue, task)
             stored = await oncue.store.read(tasks.read, task)
             row = await oncue.store.read(tasks.schedule_of, stored.id)
+            remarks = [] if as_json else await following.remarks_of(oncue, stored.id)
         if as_json:
             print_json(found)
             return
@@ -116,7 +120,7 @@ def show_task(task: Name, as_json: AsJson = False) -> None:
                 ("id", found.id),
             ]
         )
-        for line in _upcoming(row):
+        for line in [*_upcoming(row), *remarks]:
             say(line)
         say("\n" + json.dumps(found.definition, indent=2, ensure_ascii=False))
 
@@ -188,8 +192,8 @@ def resume(task: Name) -> None:
         async with opened() as oncue:
             await oncue.resume(task, actor="cli")
             found = await _shown(oncue, task)
-        following = found.schedule.next_at if found.schedule else None
-        say(f'task "{task}" is active' + (f"; next at {show_time(following)}." if following else "."))
+        next_at = found.schedule.next_at if found.schedule else None
+        say(f'task "{task}" is active' + (f"; next at {show_time(next_at)}." if next_at else "."))
 
     run(work)
 
@@ -241,7 +245,8 @@ def _summary(shape: shapes.PreviewShape) -> str:
 
 async def _shown(oncue: Oncue, name: str) -> shapes.TaskShape:
     task = await oncue.store.read(tasks.read, name)
-    return shapes.task_shape(task, await oncue.store.read(tasks.schedule_of, task.id))
+    schedule = await oncue.store.read(tasks.schedule_of, task.id)
+    return shapes.task_shape(task, schedule, await oncue.store.read(followed.of, task.id))
 
 
 def _without_times(definitions: Sequence[Definition], calendars: Mapping[str, Calendar], *, now: datetime) -> list[str]:

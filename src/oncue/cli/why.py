@@ -14,6 +14,7 @@ from oncue.rules import binding, times, verdicts
 from oncue.store import codec
 
 TICK: Final = timedelta(microseconds=1)
+LATE: Final = "was made for rows that appeared behind the horizon"
 CAUSES: Final = {
     "schedule": "was due by its schedule",
     "event": "was started by an event",
@@ -52,10 +53,17 @@ def explain(task: Task, runs: Sequence[Run], ledger: Sequence[Mapping[str, Any]]
 
 def only_due(schedule: Schedule | None, ledger: Sequence[dict[str, Any]], *, at: datetime) -> list[dict[str, Any]]:
     """Return the entries that speak of one moment: of a range, only where the moment is one of its due times."""
+    if schedule is not None and codec.read_followed(schedule.timing) is not None:
+        return list(ledger)  # a row is a span of time, whoever was due in it
     trigger = codec.read_trigger(schedule.timing) if schedule else None
     named = trigger is not None and times.next_after(trigger, at - TICK) == at
     left_out = trigger is not None and bool(times.dropped_between(trigger, at - TICK, at))
     return [entry for entry in ledger if entry["count"] == 1 or trigger is None or named or left_out]
+
+
+def holding(runs: Sequence[Run], at: datetime) -> list[Run]:
+    """Return the runs of a followed schedule whose windows hold a moment."""
+    return [run for run in runs if run.previous_due_at is not None and run.previous_due_at < at <= run.due_at]
 
 
 def explain_nothing(task: Task, schedule: Schedule | None, *, at: datetime | None, now: datetime) -> WhyTime:
@@ -98,7 +106,10 @@ def _of_run(run: Run, *, grace: timedelta) -> WhyTime:
         "expired": f"it did not run in time: {run.reason}",
         "cancelled": f"it was cancelled: {run.reason}",
     }[run.state]
-    verdict, cause = verdicts.of_run(run, grace=grace), CAUSES.get(run.kind, run.cause)
+    verdict, cause = (
+        verdicts.of_run(run, grace=grace),
+        LATE if ":late:" in run.cause else CAUSES.get(run.kind, run.cause),
+    )
     ends = f"Run {run.uuid}, version {run.task_version}."
     text = f"{show_time(run.due_at)}  {verdict}: it {cause}{caught_up}, and {what}. {ends}"
     return WhyTime(
@@ -118,6 +129,8 @@ def _of_entry(entry: Mapping[str, Any]) -> WhyTime:
     count, first, last = entry["count"], entry["first_due_at"], entry["last_due_at"]
     verdict, version = verdicts.of_entry(entry["verdict"]), entry["task_version"]
     span = "it" if count == 1 else f"{count} times since {show_time(first)}"
+    if count == 1 and first != last:
+        span = f"whoever was due since {show_time(first)}"
     text = f"{show_time(last)}  {verdict}: {span} did not run: {entry['reason']}. Version {version}."
     return WhyTime(
         first_due_at=first,
@@ -144,4 +157,6 @@ def _nothing(task: Task, schedule: Schedule | None, *, at: datetime | None, now:
         return f"That time has not come yet.{following}"
     if at < task.created_at:
         return f'Task "{task.name}" was created at {show_time(task.created_at)}, after that time.{following}'
+    if codec.read_followed(schedule.timing) is not None:
+        return f"{show_time(at)}  Nobody was due then by the data, when it was asked.{following}"
     return f"{show_time(at)}  It was not due then: {times.explain(codec.read_trigger(schedule.timing), at)}"

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from oncue.definition import Calendar
 from oncue.observe.log import log
 from oncue.rules import calendar_words, health
-from oncue.store import calendars, catch_up, watch
+from oncue.store import calendars, catch_up, followed, watch
 from oncue.store.base import Store
 from oncue.store.watch import Figures
 
@@ -91,6 +91,7 @@ async def examine(store: Store, figures: Figures, *, now: datetime, overdue: tim
         oldest_schedule=figures.oldest_schedule,
         oldest_run=figures.oldest_run,
         stopped=figures.stopped,
+        unanswered=await store.read(followed.unanswered),
         held=held,
         dead_letters=figures.dead_letters_open,
         schedules=figures.schedules.get("active", 0),

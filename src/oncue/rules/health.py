@@ -32,6 +32,7 @@ class Signs:
     calendars: Sequence[tuple[Calendar, Sequence[str]]] = ()
     editions: Sequence[tuple[str, str, str]] = ()
     to_catch_up: Sequence[tuple[str, int]] = ()
+    unanswered: Sequence[tuple[str, str, datetime]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,9 @@ def problems(signs: Signs, *, now: datetime, overdue: timedelta, silent: timedel
     for name, reason, since in signs.held:
         text = f'a run of task "{name}" has been tried in vain for {_seconds(now - since)}: {reason.rstrip(".")}.'
         found.append(Problem("runs_held", name, text))
+    for name, reason, since in signs.unanswered:
+        text = f'the next time of task "{name}" cannot be read for {_seconds(now - since)}: {reason.rstrip(".")}.'
+        found.append(Problem("next_unanswered", name, text))
     for name, reason in signs.stopped:
         text = f'the schedule of task "{name}" is stopped: {reason}. Mend the task file and apply it again.'
         found.append(Problem("schedule_stopped", name, text))
