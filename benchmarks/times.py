@@ -138,7 +138,7 @@ def defuse(spec: dict[str, object]) -> list[datetime] | None:
 
 def _compared(cron: str, calls: int) -> dict[str, Any]:
     steps = {"oncue": _ours, "cronsim": _cronsim, "croniter": _croniter}
-    rates = {name: 0.0 for name in steps}
+    rates = dict.fromkeys(steps, 0.0)
     for _ in range(ROUNDS):
         for name, step in steps.items():
             rates[name] = max(rates[name], _rate(step(cron), calls // ROUNDS))

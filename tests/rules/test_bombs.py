@@ -6,8 +6,8 @@ from datetime import UTC, timedelta
 from itertools import pairwise
 
 import pytest
-
 from benchmarks.times import BOMBS, SPARSE, START, ZONE, defuse
+
 from oncue.rules import times
 
 ANSWERED = {

@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 
 from oncue.definition import Calendar, Override
 from oncue.rules import times
-<<<<<<< HEAD
-from tests.rules.drawing import ODD_ZONES, changes_of, moments_near_changes, triggers
-from tests.rules.test_recurrence import naive
-=======
 from tests.rules.drawing import ODD_ZONES, changes_of, moments_near_changes, thorough, triggers
->>>>>>> compose
 
 TICK = timedelta(microseconds=1)
 MINUTE = timedelta(minutes=1)
