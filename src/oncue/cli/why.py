@@ -106,10 +106,7 @@ def _of_run(run: Run, *, grace: timedelta) -> WhyTime:
         "expired": f"it did not run in time: {run.reason}",
         "cancelled": f"it was cancelled: {run.reason}",
     }[run.state]
-    verdict, cause = (
-        verdicts.of_run(run, grace=grace),
-        LATE if ":late:" in run.cause else CAUSES.get(run.kind, run.cause),
-    )
+    verdict, cause = verdicts.of_run(run, grace=grace), _cause(run)
     ends = f"Run {run.uuid}, version {run.task_version}."
     text = f"{show_time(run.due_at)}  {verdict}: it {cause}{caught_up}, and {what}. {ends}"
     return WhyTime(
@@ -123,6 +120,10 @@ def _of_run(run: Run, *, grace: timedelta) -> WhyTime:
         state=run.state,
         text=text,
     )
+
+
+def _cause(run: Run) -> str:
+    return LATE if run.kind == "schedule" and ":late:" in run.cause else CAUSES.get(run.kind, run.cause)
 
 
 def _of_entry(entry: Mapping[str, Any]) -> WhyTime:

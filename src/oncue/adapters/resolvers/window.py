@@ -23,6 +23,7 @@ INSIDE: Final = "q.due_at > :oncue_window_start and q.due_at <= :oncue_window_en
 SQLITE_DUE: Final = "oncue_due(q.due_at)"
 SQLITE_INSIDE: Final = f"""case
     when typeof(q.due_at) = 'text' and q.due_at glob '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*'
+        and julianday(substr(q.due_at, 1, 10)) is not null
         and (q.due_at < :oncue_day_before or q.due_at > :oncue_day_after) then false
     when typeof(q.due_at) in ('integer', 'real')
         and (q.due_at < :oncue_second_before or q.due_at > :oncue_second_after) then false
