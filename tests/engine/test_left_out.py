@@ -23,7 +23,7 @@ FEAST = Calendar("feasts", dates={date(2026, 3, 31): "Founder's Day"})
 
 async def put(stage: Stage, *made: Calendar) -> None:
     for calendar in made:
-        await stage.store.write(calendars.import_one, calendar, actor="test", now=stage.now)
+        await stage.store.write(calendars.put, calendar, actor="test", now=stage.now)
 
 
 async def fire_until(stage: Stage, moment: datetime) -> list[datetime]:

@@ -10,7 +10,6 @@ from tests.house import source
 from tests.missing import Missing
 
 PURE = {"crash", "definition", "errors", "model", "rules", "wall"}
-FOR_RULES = {"dateutil"}
 UNPURE = {
     "asyncio",
     "http",
@@ -40,8 +39,7 @@ def test_rooms_import_only_what_stands_below_them() -> None:
 def test_the_lowest_rooms_need_nothing_but_the_standard_library() -> None:
     for module in source.modules():
         if module.room in PURE:
-            allowed = {"oncue", *sys.stdlib_module_names, *(FOR_RULES if module.room == "rules" else ())}
-            assert roots(module) <= allowed, module.place
+            assert roots(module) <= {"oncue", *sys.stdlib_module_names}, module.place
 
 
 def test_the_rules_cannot_reach_the_world() -> None:

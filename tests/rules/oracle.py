@@ -73,9 +73,11 @@ def times_on(
     return sorted(instant for instant in found if after < instant <= until)
 
 
-def changes(zone: ZoneInfo, first_year: int, last_year: int) -> list[datetime]:
+def changes(
+    zone: ZoneInfo, first_year: int, last_year: int, *, step: timedelta = timedelta(hours=12)
+) -> list[datetime]:
     """Return the instants at which the zone's offset changes, to the minute."""
-    found, step = [], timedelta(hours=12)
+    found = []
     instant = datetime(first_year, 1, 1, tzinfo=UTC)
     while instant.year <= last_year:
         after = instant + step

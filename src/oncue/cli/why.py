@@ -25,7 +25,7 @@ CAUSES: Final = {
 
 
 class WhyTime(Shape):
-    """One due time, or several of one verdict, with what became of it. `state` is the run's, null where there is none."""
+    """One due time, or several of one verdict, with what became of it. `state` is that of the run, if there is one."""
 
     first_due_at: Time
     last_due_at: Time
@@ -83,6 +83,23 @@ def explain_nothing(task: Task, schedule: Schedule | None, *, at: datetime | Non
 
 
 def _of_run(run: Run, *, grace: timedelta) -> WhyTime:
+    verdict, cause = verdicts.of_run(run, grace=grace), _cause(run)
+    caught_up = " and was caught up" if run.caught_up else ""
+    ends = f"Run {run.uuid}, version {run.task_version}."
+    return WhyTime(
+        first_due_at=run.due_at,
+        last_due_at=run.due_at,
+        count=1,
+        verdict=verdict,
+        reason=run.reason,
+        task_version=run.task_version,
+        run=run.uuid,
+        state=run.state,
+        text=f"{show_time(run.due_at)}  {verdict}: it {cause}{caught_up}, and {_what_became_of(run)}. {ends}",
+    )
+
+
+def _what_became_of(run: Run) -> str:
     after = binding.lateness(run)
     late = f", {show_seconds(after.total_seconds())} late" if after is not None else ""
     if run.starts_at is not None:
@@ -92,8 +109,7 @@ def _of_run(run: Run, *, grace: timedelta) -> WhyTime:
         for count, word in ((run.open, "open"), (run.dead, "dead"), (run.dropped, "dropped"))
         if count
     )
-    caught_up = " and was caught up" if run.caught_up else ""
-    what = {
+    return {
         "due": "it waits for a dispatcher" if run.reason is None else f"it waits to be tried again: {run.reason}",
         "queued": f"it waits: {run.reason}",
         "running": f"it runs now{late}: {counts} so far",
@@ -106,20 +122,6 @@ def _of_run(run: Run, *, grace: timedelta) -> WhyTime:
         "expired": f"it did not run in time: {run.reason}",
         "cancelled": f"it was cancelled: {run.reason}",
     }[run.state]
-    verdict, cause = verdicts.of_run(run, grace=grace), _cause(run)
-    ends = f"Run {run.uuid}, version {run.task_version}."
-    text = f"{show_time(run.due_at)}  {verdict}: it {cause}{caught_up}, and {what}. {ends}"
-    return WhyTime(
-        first_due_at=run.due_at,
-        last_due_at=run.due_at,
-        count=1,
-        verdict=verdict,
-        reason=run.reason,
-        task_version=run.task_version,
-        run=run.uuid,
-        state=run.state,
-        text=text,
-    )
 
 
 def _cause(run: Run) -> str:

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from oncue.definition import Calendar, Override
 from oncue.errors import TriggerError
 from oncue.rules import every as steps
-from oncue.rules import zones
+from oncue.rules import kinds, zones
 from oncue.rules.at import read_anchor, read_at, read_moment
 from oncue.rules.cron import Cron, read_cron
 from oncue.rules.days import Days, first_instant, last_instant, read_listed
@@ -105,11 +105,11 @@ def most_a_day(kind: Kind) -> int | None:
 
 
 def _read_parts(spec: Mapping[str, object], setting: Setting) -> tuple[Kind, ...]:
-    kinds = [kind for kind in (*KINDS, "any") if kind in spec]
-    if len(kinds) != 1:
-        given = f"has both {' and '.join(kinds)}" if kinds else "says nothing"
+    named = [kind for kind in (*KINDS, "any") if kind in spec]
+    if len(named) != 1:
+        given = f"has both {' and '.join(named)}" if named else "says nothing"
         raise TriggerError(f"schedule: it {given}. Write exactly one of {', '.join(KINDS)}, or any for several.")
-    if kinds == ["any"]:
+    if named == ["any"]:
         return _read_list("any", spec["any"], setting)
     return (_read_kind({key: spec[key] for key in ALONE if key in spec}, setting),)
 
@@ -126,19 +126,28 @@ def _read_list(field: str, value: object, setting: Setting) -> tuple[Kind, ...]:
             if not isinstance(part, Mapping):
                 raise TriggerError(f'{part!r} is not a table. Write it as {{ cron = "0 9 * * sat" }}.')
             _refuse_unknown("schedule", part, ALONE)
-            found.append(_read_kind({**setting.defaults, **part}, setting))
+            found.append(_read_part(part, setting))
         except TriggerError as error:
             raise TriggerError(f"{field}: in part {place}, {error}") from None
     return tuple(found)
 
 
+def _read_part(part: Mapping[str, object], setting: Setting) -> Kind:
+    """Return one trigger of several. It takes the schedule's `dst` if it goes by clocks at all."""
+    given = {**setting.defaults, **part}
+    if "dst" in part or "dst" not in given:
+        return _read_kind(given, setting)
+    plain = _read_kind({key: value for key, value in given.items() if key != "dst"}, setting)
+    return _read_kind(given, setting) if kinds.goes_by_clock(plain) else plain
+
+
 def _read_kind(spec: Mapping[str, object], setting: Setting) -> Kind:
     """Return the trigger of a table that has one kind."""
-    kinds = [kind for kind in KINDS if kind in spec]
-    if len(kinds) != 1:
-        given = f"has both {' and '.join(kinds)}" if kinds else "says nothing"
+    named = [kind for kind in KINDS if kind in spec]
+    if len(named) != 1:
+        given = f"has both {' and '.join(named)}" if named else "says nothing"
         raise TriggerError(f"schedule: it {given}. Write exactly one of {', '.join(KINDS)}.")
-    (kind,) = kinds
+    (kind,) = named
     if "dialect" in spec and kind != "cron" and "dialect" not in setting.defaults:
         raise TriggerError(f"dialect: {kind} has no dialect. Leave it out.")
     if "anchor" in spec and kind not in ("every", "rrule"):

@@ -7,7 +7,7 @@ from typing import Final
 
 from oncue.rules import composed, exclusion, moving, reasons, words, zones
 from oncue.rules.days import day_at
-from oncue.rules.kinds import walls_in
+from oncue.rules.kinds import TICK, walls_in
 from oncue.rules.placing import Placing
 from oncue.rules.reasons import shown
 from oncue.rules.timetable import Timetable
@@ -98,7 +98,7 @@ def _unnamed(table: Timetable, moment: datetime) -> str:
 
 
 def _nearest(table: Timetable, moment: datetime) -> str:
-    found = [composed.previous_before(table, moment), composed.next_after(table, moment)]
+    found = [composed.previous_before(table, moment), composed.next_after(table, moment - TICK)]
     near = [shown(table.zone, time) for time in found if time is not None]
     return f"; the nearest {'are' if len(near) > 1 else 'is'} {' and '.join(near)}" if near else ""
 

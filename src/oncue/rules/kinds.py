@@ -126,6 +126,19 @@ def walls_in(kind: Kind, low: datetime, high: datetime) -> list[datetime]:
             return [kind.wall] if kind.wall and low <= kind.wall < high else []
 
 
+def goes_by_clock(kind: Kind) -> bool:
+    """Say whether changes of the clocks matter to a trigger: it names wall times, not elapsed time or an instant."""
+    match kind:
+        case Cron():
+            return True
+        case Every():
+            return not kind.step.is_elapsed
+        case Rrule():
+            return not kind.is_elapsed
+        case At():
+            return kind.wall is not None
+
+
 def days_of(kind: Kind) -> MonthSet | None:
     """Return the days that a trigger's wall times can have, none where that is not known."""
     match kind:

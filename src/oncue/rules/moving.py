@@ -21,7 +21,6 @@ from oncue.rules.every import Every
 from oncue.rules.kinds import TICK, Kind
 from oncue.rules.pattern import HORIZON, bits_of
 from oncue.rules.placing import CALENDAR
-from oncue.rules.rrule import Rrule
 from oncue.rules.search import AHEAD, Step, Way, named, times_of
 from oncue.rules.timetable import Timetable
 
@@ -82,8 +81,7 @@ def destinations(table: Timetable, moment: datetime) -> list[datetime]:
 
 def place(kind: Kind, wall: datetime) -> tuple[datetime, ...]:
     """Return the instants at which a trigger is due where it names a wall time; elapsed time goes by calendar rules."""
-    is_elapsed = (isinstance(kind, Rrule) and kind.is_elapsed) or (isinstance(kind, Every) and kind.step.is_elapsed)
-    return zones.place_wall(wall, kind.zone, CALENDAR if is_elapsed else kind.placing)
+    return zones.place_wall(wall, kind.zone, kind.placing if kinds.goes_by_clock(kind) else CALENDAR)
 
 
 def _carried(table: Timetable, kind: Kind, moment: datetime, target: date) -> list[datetime]:

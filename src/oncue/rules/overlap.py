@@ -28,10 +28,18 @@ class Count:
     is_exact: bool = True
 
 
+def most_steps(table: Timetable) -> int:
+    """Return how far two sides are walked abreast at most: each step asks every trigger."""
+    return 2 * MOST_WALKED // (len(table.parts) + len(table.excluded))
+
+
 def count_common(
-    some: Sequence[Kind], others: Sequence[Kind], table: Timetable, after: datetime, until: datetime
+    some: Sequence[Kind], others: Sequence[Kind], table: Timetable, after: datetime, until: datetime, *, most: int
 ) -> Count:
-    """Return how many instants on allowed days of a timetable in (after, until] are named on both sides."""
+    """Return how many instants on allowed days of a timetable in (after, until] are named on both sides.
+
+    After `most` steps the number is a lower bound.
+    """
     if len(some) == len(others) == 1 and isinstance(some[0], Cron) and isinstance(others[0], Cron):
         one, other = some[0], others[0]
         if one.zone is other.zone is table.zone and one.placing == other.placing == WILDCARD:
@@ -40,7 +48,7 @@ def count_common(
     for walked, (moment, is_common) in enumerate(abreast(some, others, AHEAD, after)):
         if moment > until:
             break
-        if walked == MOST_WALKED:
+        if walked == most:
             return Count(number, is_exact=False)
         number += is_common and day_at(table.zone, moment) in table.days
     return Count(number)

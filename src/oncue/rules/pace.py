@@ -6,6 +6,7 @@ cost of a search or a count grows with the days, never with the times.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -73,17 +74,27 @@ def last_paced(pace: Pace, zone: ZoneInfo, before: datetime) -> datetime | None:
 
 
 def count_paced(pace: Pace, zone: ZoneInfo, after: datetime, until: datetime) -> int:
-    """Return how many instants lie in (after, until], at a cost of one step a day."""
+    """Return how many instants lie in (after, until], at a cost of one step a month and day."""
     start, end = whole_after(after), whole_after(until)
     count = 0
     for stretch in stretches_in(zone, start, end):
         low, high = max(start + stretch.offset, stretch.wall_start), min(end + stretch.offset, stretch.wall_end)
         count += _count_before(pace, stretch, high) - _count_before(pace, stretch, low)
-        midnight = _midnight(low)
-        while (following := midnight + DAY) <= high:
-            count += _bits(pace, stretch, midnight).bit_count() * pace.pattern.seconds.bit_count()
-            midnight = following
+        minutes = sum(_bits(pace, stretch, midnight).bit_count() for midnight in _days(pace.pattern, low, high))
+        count += minutes * pace.pattern.seconds.bit_count()
     return count
+
+
+def _days(pattern: Pattern, low: datetime, high: datetime) -> Iterator[datetime]:
+    """Yield the midnights of the days that match, from that of `low` to the last before that of `high`."""
+    month, end = _midnight(low).replace(day=1), _midnight(high)
+    first = low.day
+    while month < end:
+        for day in bits_of(pattern.days_in(month.year, month.month) >> first << first):
+            if (midnight := month + (day - 1) * DAY) >= end:
+                return
+            yield midnight
+        month, first = (month + 31 * DAY).replace(day=1), 1
 
 
 def _first_wall(pace: Pace, stretch: Stretch, wall: datetime) -> datetime | None:
@@ -122,15 +133,15 @@ def _last_wall(pace: Pace, stretch: Stretch, wall: datetime) -> datetime | None:
 
 def _count_before(pace: Pace, stretch: Stretch, wall: datetime) -> int:
     """Return how many times stand in the day of `wall` before it."""
+    if not pace.pattern.days_in(wall.year, wall.month) >> wall.day & 1:
+        return 0
     bits, minute = _bits(pace, stretch, _midnight(wall)), wall.hour * 60 + wall.minute
     count = (bits & (1 << minute) - 1).bit_count() * pace.pattern.seconds.bit_count()
     return count + (bits >> minute & 1) * (pace.pattern.seconds & (1 << wall.second) - 1).bit_count()
 
 
 def _bits(pace: Pace, stretch: Stretch, midnight: datetime) -> int:
-    """Return the minutes of a day that match and are in step."""
-    if not pace.pattern.days_in(midnight.year, midnight.month) >> midnight.day & 1:
-        return 0
+    """Return the minutes of a matching day that match and are in step."""
     place = _place(pace, stretch, midnight) % pace.period
     comb = _comb(pace.period, pace.run)
     return (comb << place | comb >> pace.period - place) & _minutes_of(pace.pattern.hours, pace.pattern.minutes)

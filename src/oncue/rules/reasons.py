@@ -40,8 +40,10 @@ def by_hand(zone: ZoneInfo, override: Override) -> str:
 
 
 def shown(zone: ZoneInfo, moment: datetime) -> str:
-    """Return a moment as the clock of a zone shows it: Fri 2026-12-25 09:00."""
-    return f"{moment.astimezone(zone):%a %Y-%m-%d %H:%M:%S}".removesuffix(":00")
+    """Return a moment as a clock shows it, Fri 2026-12-25 09:00, with its offset where that is shown twice."""
+    local = moment.astimezone(zone)
+    is_once = local.replace(fold=0).utcoffset() == local.replace(fold=1).utcoffset()
+    return f"{local:%a %Y-%m-%d %H:%M:%S}".removesuffix(":00") + ("" if is_once else f" {local:%z}")
 
 
 def _horizon(listed: Listed, day: date) -> str:

@@ -156,7 +156,7 @@ class Recurrence:
         excluded = sum(1 for wall in self.excluded if start <= wall < end and self._first(wall) == wall)
         if not self.places:
             return self.pattern.count_in(start, end) - excluded
-        return sum(1 for _ in self._picked_in(start, end)) - excluded
+        return self._count_picked(start, end) - excluded
 
     def matches_in(self, start: datetime, end: datetime) -> int:
         """Return a bit for each second of [start, end), set where there is one."""
@@ -199,11 +199,39 @@ class Recurrence:
             begin = self._begin(near.date())
         return None
 
+    @property
+    def _daily(self) -> int:
+        return self.pattern.seconds.bit_count() * self.pattern.minutes.bit_count() * self.pattern.hours.bit_count()
+
     def _can_pick(self) -> bool:
         """Say whether a period is ever long enough for one of the places."""
-        daily = self.pattern.seconds.bit_count() * self.pattern.minutes.bit_count() * self.pattern.hours.bit_count()
         days = {"DAILY": 1, "WEEKLY": self.pattern.weekdays.bit_count(), "MONTHLY": 31}.get(self.freq, 366)
-        return min(abs(place) for place in self.places) <= days * daily
+        return min(abs(place) for place in self.places) <= days * self._daily
+
+    def _count_picked(self, start: datetime, end: datetime) -> int:
+        """Return how many are picked in [start, end): by the length of each period that lies within, else one by one."""
+        if self.freq == "DAILY":
+            low, high = (datetime.combine(edge + DAY, time()) for edge in (start, end - DAY))
+            if low < high:
+                whole = self.pattern.count_in(low, high) // self._daily * len(self._indexes(self._daily))
+                return whole + self._count_picked(start, low) + self._count_picked(high, end)
+        count, lengths = 0, {0: 0}
+        begin: date | None = self._begin(start.date())
+        while begin is not None and (first := datetime.combine(begin, time())) < end:
+            following = self._following(begin)
+            if start <= first and following is not None and datetime.combine(following, time()) <= end:
+                many = len(self._days_of(begin)) * self._daily
+                if many not in lengths:
+                    lengths[many] = len(self._indexes(many))
+                count += lengths[many]
+            else:
+                count += sum(1 for wall in self._picked(begin) if start <= wall < end)
+            begin = following
+        return count
+
+    def _indexes(self, many: int) -> list[int]:
+        """Return which of a period's times are picked, in order."""
+        return sorted({place - 1 if place > 0 else many + place for place in self.places if abs(place) <= many})
 
     def _picked_in(self, start: datetime, end: datetime) -> Iterator[datetime]:
         begin: date | None = self._begin(start.date())
@@ -218,11 +246,9 @@ class Recurrence:
         hours, minutes, seconds = (
             bits_of(part) for part in (self.pattern.hours, self.pattern.minutes, self.pattern.seconds)
         )
-        days, daily = self._days_of(begin), len(hours) * len(minutes) * len(seconds)
-        many = len(days) * daily
-        found = []
-        for place in sorted({place - 1 if place > 0 else many + place for place in self.places if abs(place) <= many}):
-            day, within = divmod(place, daily)
+        days, found = self._days_of(begin), []
+        for place in self._indexes(len(days) * self._daily):
+            day, within = divmod(place, self._daily)
             hour, rest = divmod(within, len(minutes) * len(seconds))
             minute, second = divmod(rest, len(seconds))
             found.append(datetime.combine(days[day], time(hours[hour], minutes[minute], seconds[second])))

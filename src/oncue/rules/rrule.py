@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
+from math import inf
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -18,6 +20,14 @@ from oncue.rules.placing import CALENDAR, Placing
 from oncue.rules.recurrence import Recurrence
 
 TICK: Final = timedelta(microseconds=1)
+SHORTEST: Final = {
+    "YEARLY": timedelta(days=365),
+    "MONTHLY": timedelta(days=28),
+    "WEEKLY": timedelta(days=7),
+    "DAILY": timedelta(days=1),
+}
+LONG_BLOCK: Final = 10
+"""COUNT is counted in blocks of time, which are kept: most of a rule's past is counted only once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +72,7 @@ def next_time(rule: Rrule, after: datetime) -> datetime | None:
     found = _first(rule, max(after, rule.first - TICK))
     while found is not None and found in rule.excluded:
         found = _first(rule, found)
-    if found is not None and (
-        (rule.until is not None and found > rule.until)
-        or (rule.count is not None and _number(rule, found) > rule.count)
-    ):
+    if found is not None and ((rule.until is not None and found > rule.until) or _is_past_count(rule, found)):
         found = None
     added = next((moment for moment in rule.added if moment > after), None)
     return min((moment for moment in (found, added) if moment is not None), default=None)
@@ -74,8 +81,8 @@ def next_time(rule: Rrule, after: datetime) -> datetime | None:
 def last_before(rule: Rrule, before: datetime) -> datetime | None:
     """Return the last time earlier than `before`, none if there is none, or only beyond the bounded search."""
     found = _last(rule, before if rule.until is None else min(before, rule.until + TICK))
-    if found is not None and rule.count is not None and _number(rule, found) > rule.count:
-        found = _last(rule, _end_of_count(rule, found) + TICK)
+    if found is not None and _is_past_count(rule, found):
+        found = _last(rule, _end_of_count(rule) + TICK)
     while found is not None and found in rule.excluded:
         found = _last(rule, found)
     if found is not None and found < rule.first:
@@ -87,8 +94,8 @@ def last_before(rule: Rrule, before: datetime) -> datetime | None:
 def count_times(rule: Rrule, after: datetime, until: datetime) -> int:
     """Return how many times lie in (after, until]; the cost does not grow with their number."""
     lower, upper = max(after, rule.first - TICK), until if rule.until is None else min(until, rule.until)
-    if rule.count is not None and lower < upper and _number(rule, upper) > rule.count:
-        upper = _end_of_count(rule, upper)
+    if lower < upper and _is_past_count(rule, upper):
+        upper = _end_of_count(rule)
     count = 0
     if lower < upper:
         excluded = sum(1 for moment in rule.excluded if lower < moment <= upper and _is_named(rule, moment))
@@ -138,22 +145,51 @@ def _is_named(rule: Rrule, moment: datetime) -> bool:
     return _first(rule, moment - TICK) == moment
 
 
-def _number(rule: Rrule, moment: datetime) -> int:
-    """Return how many times of the rule there are up to a moment. What is excluded counts too."""
-    return _count(_with_excluded(rule), rule.first - TICK, moment)
+def _is_past_count(rule: Rrule, moment: datetime) -> bool:
+    """Say whether there are more times up to a moment than COUNT allows. What is excluded counts too."""
+    if rule.count is None or _most(rule, moment) <= rule.count:
+        return False
+    left, block = rule.count, 0
+    while left >= 0 and _begin(rule, block + 1) <= moment:
+        left, block = left - _number_in(rule, block), block + 1
+    return left < 0 or left < _count(_with_excluded(rule), _begin(rule, block) - TICK, moment)
 
 
-def _end_of_count(rule: Rrule, upper: datetime) -> datetime:
-    """Return the last time that COUNT allows, where there are more up to `upper`."""
-    whole, low, high, number = _with_excluded(rule), rule.first - SECOND, upper.replace(microsecond=0), 0
+def _most(rule: Rrule, moment: datetime) -> float:
+    """Return more times than BYSETPOS can have picked up to a moment, infinitely many if nothing is picked."""
+    if not isinstance(rule.named, Recurrence) or not rule.named.places:
+        return inf
+    periods = (moment - rule.first) // (SHORTEST[rule.freq] * rule.interval) + 2
+    return 2 * periods * len(rule.named.places)
+
+
+@lru_cache(maxsize=1024)
+def _end_of_count(rule: Rrule) -> datetime:
+    """Return the last time that COUNT allows, where there are more after it."""
+    left, block = rule.count or 0, 0
+    while (number := _number_in(rule, block)) < left:
+        left, block = left - number, block + 1
+    whole, low, high = _with_excluded(rule), _begin(rule, block) - SECOND, _begin(rule, block + 1) - SECOND
     while high - low > SECOND:
         middle = low + (high - low) // (2 * SECOND) * SECOND
-        more = _count(whole, low, middle)
-        if number + more >= (rule.count or 0):
+        number = _count(whole, low, middle)
+        if number >= left:
             high = middle
         else:
-            low, number = middle, number + more
+            low, left = middle, left - number
     return high
+
+
+@lru_cache(maxsize=8192)
+def _number_in(rule: Rrule, block: int) -> int:
+    """Return how many times a rule has in a block of time since its start."""
+    return _count(_with_excluded(rule), _begin(rule, block) - TICK, _begin(rule, block + 1) - TICK)
+
+
+def _begin(rule: Rrule, block: int) -> datetime:
+    """Return where a block of time begins: a day, two, four, ... and from the tenth on three years each."""
+    days = (1 << min(block, LONG_BLOCK)) - 1 + max(block - LONG_BLOCK, 0) * (1 << LONG_BLOCK)
+    return rule.first + timedelta(days=days)
 
 
 def _with_excluded(rule: Rrule) -> Rrule:

@@ -92,7 +92,7 @@ class _Shared:
 def named(table: Timetable, days: Days, way: Way, start: datetime) -> Iterator[Step]:
     """Walk over the times beyond `start` that are named on a set of days, within the bounds, and not excluded."""
     near, far = (table.ends_at, table.starts_at) if way.is_back else (table.starts_at, table.ends_at)
-    if near is not None and not way.is_beyond(start, near):
+    if near is not None and way.is_beyond(near, start):
         start = near - way.tick
     origin, misses = start, 0
     while True:

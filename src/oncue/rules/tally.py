@@ -10,7 +10,7 @@ from itertools import islice, takewhile
 from oncue.rules import composed, kinds, moving, reasons
 from oncue.rules.days import Days, day_at, first_shown
 from oncue.rules.kinds import LAST, TICK, Kind
-from oncue.rules.overlap import MOST_WALKED, Count, abreast, count_common
+from oncue.rules.overlap import MOST_WALKED, Count, abreast, count_common, most_steps
 from oncue.rules.search import AHEAD, BACK, Way, named, times_of
 from oncue.rules.timetable import Timetable
 
@@ -64,7 +64,7 @@ def _count_named(table: Timetable, after: datetime, until: datetime) -> Count:
     joint = _count_joint(counts, table, after, until)
     if not table.excluded:
         return joint
-    taken = count_common(table.parts, table.excluded, table, after, until)
+    taken = count_common(table.parts, table.excluded, table, after, until, most=most_steps(table))
     if taken.is_exact:
         return Count(joint.number - taken.number, joint.is_exact)
     most = sum(_count_on(kind, table, table.days, after, until).number for kind in table.excluded)
@@ -74,8 +74,12 @@ def _count_named(table: Timetable, after: datetime, until: datetime) -> Count:
 def _count_joint(counts: Sequence[Count], table: Timetable, after: datetime, until: datetime) -> Count:
     """Return how many instants the parts name together: each part's, less what it shares with those before it."""
     number, is_exact = 0, all(count.is_exact for count in counts)
+    if len(counts) > 1 and is_exact and sum(count.number for count in counts) <= MOST_WALKED:
+        walk = times_of(named(replace(table, excluded=()), table.days, AHEAD, after))
+        return Count(sum(1 for _ in takewhile(lambda moment: moment <= until, walk)))
+    most = most_steps(table) // len(counts)
     for place, count in enumerate(counts):
-        shared = count_common(table.parts[place : place + 1], table.parts[:place], table, after, until)
+        shared = count_common(table.parts[place : place + 1], table.parts[:place], table, after, until, most=most)
         if not shared.is_exact:
             return Count(max(count.number for count in counts), is_exact=False)
         number += count.number - shared.number
@@ -151,13 +155,13 @@ def _dropped_by_exclusion(table: Timetable, after: datetime, until: datetime) ->
     first, last = _excluded(table, AHEAD, after, until), _excluded(table, BACK, until + TICK, after)
     if first is None or last is None:
         return None
-    count = count_common(table.parts, table.excluded, table, first - TICK, last)
+    count = count_common(table.parts, table.excluded, table, first - TICK, last, most=most_steps(table))
     return Dropped(max(count.number, 1 + (last > first)), first, last, "excluded by except", count.is_exact)
 
 
 def _excluded(table: Timetable, way: Way, start: datetime, end: datetime) -> datetime | None:
     """Return the first time from `start` on to `end` that is excluded on an allowed day."""
-    for moment, is_common in islice(abreast(table.parts, table.excluded, way, start), MOST_WALKED):
+    for moment, is_common in islice(abreast(table.parts, table.excluded, way, start), most_steps(table)):
         if way.is_beyond(moment, end):
             return None
         if is_common and day_at(table.zone, moment) in table.days:

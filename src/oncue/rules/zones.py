@@ -271,16 +271,17 @@ def _stretches(zone: ZoneInfo, year: int) -> tuple[Stretch, ...]:
     last = first.replace(year=year + 1)
     # A repeat can reach over the turn of the year: three days on each side tell what the clock has shown, and will.
     spans = _spans(zone, first - PROBE, last + PROBE)
-    found = []
+    found, shown, before = [], first - PROBE + spans[0][2], spans[0][2]
     for place, (begin, stop, offset) in enumerate(spans):
         start, end = max(begin, first), min(stop, last)
         if start < end:
-            left = start + (spans[place - 1][2] if begin == start and place else offset)
+            left = start + (before if begin == start else offset)
             gap = start + offset - left
-            shown = max([start + offset, *(span[1] + span[2] for span in spans[:place])])
-            shown_again = min([end + offset, *(span[0] + span[2] for span in spans[place + 1 :])])
+            again = min([end + offset, *(span[0] + span[2] for span in spans[place + 1 :])])
             settled = start + gap if timedelta() < gap < MADE_UP else start
-            found.append(Stretch(start, end, offset, start + offset, end + offset, left, shown, shown_again, settled))
+            fresh = max(start + offset, shown)
+            found.append(Stretch(start, end, offset, start + offset, end + offset, left, fresh, again, settled))
+        shown, before = max(shown, stop + offset), offset
     return tuple(found)
 
 
@@ -298,13 +299,17 @@ def _spans(zone: ZoneInfo, start: datetime, limit: datetime) -> list[tuple[datet
 
 def _next_change(zone: ZoneInfo, start: datetime, offset: timedelta, limit: datetime) -> datetime:
     """Return when the offset next changes after `start`, or the limit."""
-    same = start
+    same, local = start, zone.fromutc
     while same < limit:
-        probe = min(same + PROBE, limit)
-        if zone.fromutc(probe) - probe != offset:
-            while probe - same > SECOND:
-                middle = same + (probe - same) // (2 * SECOND) * SECOND
-                same, probe = (middle, probe) if zone.fromutc(middle) - middle == offset else (same, middle)
-            return probe
+        probe = same + PROBE
+        if probe > limit:
+            probe = limit
+        if local(probe) - probe != offset:
+            low, high = 0, (probe - same) // SECOND
+            while high - low > 1:
+                middle = (low + high) // 2
+                instant = same + timedelta(seconds=middle)
+                low, high = (middle, high) if local(instant) - instant == offset else (low, middle)
+            return same + timedelta(seconds=high)
         same = probe
     return limit

@@ -37,9 +37,9 @@ def page_of(body: str, *, follows: bool, inside: str = INSIDE, due: str = "q.due
     return f"select q.* from ({body}\n) q where {inside}{after} order by {due}, {key} limit :oncue_limit"
 
 
-def without_key_of(body: str) -> str:
+def without_key_of(body: str, *, inside: str = INSIDE) -> str:
     """Return the query that finds a row of a window whose key is null: no page after the first would show it."""
-    return f"select q.key from ({body}\n) q where q.key is null and {INSIDE} limit 1"
+    return f"select q.key from ({body}\n) q where q.key is null and {inside} limit 1"
 
 
 def one_of(body: str) -> str:
