@@ -83,8 +83,7 @@ def explain_nothing(task: Task, schedule: Schedule | None, *, at: datetime | Non
 
 
 def _of_run(run: Run, *, grace: timedelta) -> WhyTime:
-    verdict, cause = verdicts.of_run(run, grace=grace), CAUSES.get(run.kind, run.cause)
-    cause = LATE if ":late:" in run.cause else cause
+    verdict, cause = verdicts.of_run(run, grace=grace), _cause(run)
     caught_up = " and was caught up" if run.caught_up else ""
     ends = f"Run {run.uuid}, version {run.task_version}."
     return WhyTime(
@@ -123,6 +122,10 @@ def _what_became_of(run: Run) -> str:
         "expired": f"it did not run in time: {run.reason}",
         "cancelled": f"it was cancelled: {run.reason}",
     }[run.state]
+
+
+def _cause(run: Run) -> str:
+    return LATE if run.kind == "schedule" and ":late:" in run.cause else CAUSES.get(run.kind, run.cause)
 
 
 def _of_entry(entry: Mapping[str, Any]) -> WhyTime:
