@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice, takewhile
 from typing import Any
 
 import pytest
 
 from oncue.definition import Calendar, Override
-from oncue.rules import times
+from oncue.rules import search, times
 
 ATHENS = "Europe/Athens"
 NEW_YORK = "America/New_York"
@@ -195,6 +196,18 @@ def before(trigger: times.Trigger, expected: list[datetime]) -> list[datetime]:
             id="and as the step would be",
         ),
         pytest.param(
+            {"cron": "30 23 * * sat", "zone": "America/Nuuk", "only_on": "sundays"},
+            "2024-03-01T00:00Z",
+            ["03-31 00:00", "03-30 00:00"],
+            id="where the clocks skip midnight, Saturday's time is on Sunday",
+        ),
+        pytest.param(
+            {"cron": "30 23 * * sat,sun", "zone": "America/Nuuk", "except_on": "sundays"},
+            "2024-03-22T00:00Z",
+            ["03-23 23:30", "04-06 23:30"],
+            id="and where Sunday is not allowed it is none",
+        ),
+        pytest.param(
             {"every": "PT12H", "anchor": "2026-03-06T12:00:00Z", "only_on": "weekdays", "move": "next"},
             "2026-03-06T00:00Z",
             ["03-06 12:00", "03-09 00:00", "03-09 12:00", "03-10 00:00"],
@@ -223,10 +236,42 @@ def before(trigger: times.Trigger, expected: list[datetime]) -> list[datetime]:
             ["12-04 16:00", "12-07 16:00", "12-08 16:00"],
             id="the schedule's zone says what day it is, the part's zone what time",
         ),
+        pytest.param(
+            {"any": [{"cron": "0 1 * * mon", "zone": "Asia/Tokyo"}], "only_on": "sundays"},
+            "2026-12-04T00:00Z",
+            ["12-06 16:00", "12-13 16:00"],
+            id="Monday's time in Tokyo is Sunday's in UTC",
+        ),
     ],
 )
 def test_times_of_a_composed_schedule(spec: dict[str, Any], start: str, expected: list[str]) -> None:
     assert after(read(spec), start, len(expected)) == expected
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"cron": "0 9 * * sat", "only_on": "saturdays-of-2036"},
+        {"cron": "* * * * * *", "only_on": "saturdays-of-2036"},
+        {"every": "P7D", "anchor": "2026-01-03T09:00:00Z", "only_on": "saturdays-of-2036"},
+        {"every": "P1M", "anchor": "2026-01-22T09:00:00Z", "only_on": "saturdays-of-2036"},
+        {"rrule": "DTSTART=20260103T090000;FREQ=WEEKLY;BYDAY=SA", "only_on": "saturdays-of-2036"},
+        {
+            "any": [{"cron": "0 9 * * sat"}, {"every": "1m", "anchor": "2026-01-03T09:00:00Z"}],
+            "only_on": "saturdays-of-2036",
+        },
+    ],
+)
+def test_a_search_goes_past_few_times_that_are_on_no_allowed_day(spec: dict[str, Any]) -> None:
+    trigger = read({**spec, "zone": ATHENS})
+    assert isinstance(trigger, times.Timetable)
+    ahead = list(islice(search.named(trigger, trigger.days, search.AHEAD, utc("2026-12-01T00:00Z")), 8))
+    back = list(islice(search.named(trigger, trigger.days, search.BACK, utc("2046-12-01T00:00Z")), 8))
+
+    for steps in (ahead, back):
+        passed = list(takewhile(lambda step: not step[1], steps))
+        assert len(passed) <= len(trigger.parts)
+        assert steps[len(passed)][0].astimezone(trigger.zone).date() == date(2036, 11, 22)
 
 
 def test_a_schedule_of_one_kind_is_that_kind() -> None:
