@@ -451,7 +451,7 @@ where task_id in (select task_id from picked)
 returning task_id
 
 -- name: renew_look
--- Served by the primary key.
+-- Served by the primary key or followed_look.
 update followed
 set look_at = :until
 where task_id = :task_id
@@ -470,7 +470,7 @@ where followed.task_id in {each:ids bigint}
 order by followed.task_id
 
 -- name: list_following
--- All of them, for listings. Served by the primary keys.
+-- All of them, for listings.
 select schedules.*, tasks.name, followed.touched, followed.answered, followed.fence, followed.ready_at, followed.seen_at,
     followed.asked_at, followed.answer_at, followed.failures, followed.failing_since, followed.reason as why,
     followed.reach, followed.look_at
@@ -525,7 +525,7 @@ set next_at = :next_at, version = version + 1
 where task_id = :task_id
 
 -- name: record_look
--- Served by the primary key.
+-- Served by the primary key or followed_look.
 update followed
 set look_at = :look_at,
     reach = case when reach < :reach then :reach else reach end,
@@ -535,7 +535,7 @@ where task_id = :task_id
 returning late
 
 -- name: fail_look
--- Served by the primary key.
+-- Served by the primary key or followed_look.
 update followed
 set look_at = :look_at
 where task_id = :task_id
@@ -593,15 +593,26 @@ where followed.failing_since is not null
 order by tasks.name
 limit :limit
 
--- name: delete_handed_over
--- Served by the primary key. What no window and no look can reach any more.
-delete from handed_over
-where (task_id, due_at, key_text) in (
-    select handed_over.task_id, handed_over.due_at, handed_over.key_text
+-- name: find_unreached
+-- Served by the primary key. Whom no window and no look can reach any more, a batch of them; the order of the join is meant.
+select picked.task_id, max(picked.due_at) as until
+from (
+    select handed_over.task_id, handed_over.due_at
     from followed
-    join handed_over on handed_over.task_id = followed.task_id and handed_over.due_at <= followed.reach
+    cross join handed_over
+    where handed_over.task_id = followed.task_id
+      and handed_over.due_at <= followed.reach
+    order by handed_over.task_id, handed_over.due_at
     limit :limit
-)
+) as picked
+group by picked.task_id
+order by picked.task_id
+
+-- name: delete_handed_over
+-- Served by the primary key.
+delete from handed_over
+where task_id = :task_id
+  and due_at <= :until
 returning task_id
 
 -- name: delete_ended_followed
