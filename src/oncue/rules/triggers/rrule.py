@@ -13,11 +13,11 @@ from math import inf
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from oncue.rules import zones
-from oncue.rules.pace import Pace, count_paced, first_paced, last_paced
-from oncue.rules.pattern import SECOND, Pattern
-from oncue.rules.placing import CALENDAR, Placing
-from oncue.rules.recurrence import Recurrence
+from oncue.rules.triggers import zones
+from oncue.rules.triggers.pace import Pace, count_paced, first_paced, last_paced
+from oncue.rules.triggers.pattern import SECOND, Pattern
+from oncue.rules.triggers.placing import CALENDAR, Placing
+from oncue.rules.triggers.recurrence import Recurrence
 
 TICK: Final = timedelta(microseconds=1)
 SHORTEST: Final = {
