@@ -81,7 +81,7 @@ def next_time(rule: Rrule, after: datetime) -> datetime | None:
 def last_before(rule: Rrule, before: datetime) -> datetime | None:
     """Return the last time earlier than `before`, none if there is none, or only beyond the bounded search."""
     found = _last(rule, before if rule.until is None else min(before, rule.until + TICK))
-    if found is not None and _is_past_count(rule, found):
+    if found is not None and found >= rule.first and _is_past_count(rule, found):
         found = _last(rule, _end_of_count(rule) + TICK)
     while found is not None and found in rule.excluded:
         found = _last(rule, found)
