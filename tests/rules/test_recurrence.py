@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -43,7 +43,7 @@ def test_a_calendar_rule_asked_late_answers_as_dateutil_does_from_its_start(text
     assert [naive(moment) for moment in found] == plain[:20]
     if len(plain) < MOST:
         assert times.count_between(rule, after, end)[0] == len(plain)
-    for earlier, later in zip(plain[:20], plain[1:20], strict=False):
+    for earlier, later in pairwise(plain[:20]):
         assert times.previous_before(rule, later.replace(tzinfo=UTC)) == earlier.replace(tzinfo=UTC)
 
 
@@ -103,7 +103,7 @@ def test_hours_and_minutes_go_on_in_elapsed_time_in_every_zone(
 
     assert times.times_between(rule, after, until, 99_999) == expected
     assert times.count_between(rule, after, until)[0] == len(expected)
-    for earlier, later in zip(expected[:50], expected[1:50], strict=False):
+    for earlier, later in pairwise(expected[:50]):
         assert times.previous_before(rule, later) == earlier
 
 

@@ -407,6 +407,26 @@ def test_the_year_of_seconds_is_counted_without_a_walk() -> None:
     assert by_hours.is_exact
 
 
+@pytest.mark.parametrize(
+    ("zone", "calendar", "start", "end", "expected"),
+    [
+        ("America/Sao_Paulo", "sundays", "2018-02-17T00:00Z", "2018-02-20T00:00Z", 24),
+        ("America/Sao_Paulo", "sundays", "2018-11-03T00:00Z", "2018-11-06T00:00Z", 23),
+        ("America/Sao_Paulo", "weekdays", "2018-02-16T12:00Z", "2018-02-19T12:00Z", 23),
+        ("America/New_York", "sundays", "2026-03-07T00:00Z", "2026-03-10T00:00Z", 23),
+        ("America/New_York", "sundays", "2026-10-31T00:00Z", "2026-11-03T00:00Z", 25),
+        ("Pacific/Apia", "weekdays", "2011-12-29T10:00Z", "2012-01-02T09:59Z", 48),
+    ],
+)
+def test_hours_of_a_calendar_are_counted_by_what_the_clock_shows(
+    zone: str, calendar: str, start: str, end: str, expected: int
+) -> None:
+    trigger = read({"cron": "30 * * * *", "zone": zone, "only_on": calendar})
+
+    assert times.tally_between(trigger, utc(start), utc(end)).count == expected
+    assert len(times.times_between(trigger, utc(start), utc(end), 999)) == expected
+
+
 def test_a_count_that_would_take_too_long_is_a_lower_bound_and_says_so() -> None:
     start, end = utc("2026-01-01T00:00Z") - timedelta(seconds=1), utc("2026-12-31T23:59:59Z")
     spec = {"cron": "* * * * * *", "except": [{"every": "2s", "anchor": "2026-01-01T00:00:00Z"}]}

@@ -1,8 +1,8 @@
 """Cron text: five fields, six with seconds first, or a macro; read into a `Pattern` of bit sets.
 
 Fields take names, lists, ranges, steps and `a/n`; days also `L`, `LW`, `15W`, weekdays `5L` and `5#3`, and every field
-`H`, a place that is hashed from the task's name, so that a thousand hourly tasks do not all start at minute 0. A dialect
-(`dialect.py`) says which fields there are and how weekdays are numbered; what they mean is the same in all.
+`H`, a place that is hashed from the task's name, so that a thousand hourly tasks do not all start at minute 0. A
+dialect (`dialect.py`) says which fields there are and how weekdays are numbered; what they mean is the same in all.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ REMEDIES: Final = {
 class Field:
     """What one field may hold, and in which dialect. A value stands for the bit value - `shift`.
 
-    `hash_high` is where `H` ends: 28 for days, so that it falls into every month. `sunday` is a second number for Sunday.
+    `hash_high` is where `H` ends: 28 for days, so that it falls into every month. `sunday` is a second number for it.
     """
 
     name: str

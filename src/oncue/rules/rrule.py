@@ -34,8 +34,8 @@ LONG_BLOCK: Final = 10
 class Rrule:
     """A calendar rule in a zone. DTSTART is the wall time `start`, and no time is earlier than the instant `first`.
 
-    `named` are its times before anything is excluded. `excluded` are instants of EXDATE (its wall times are in `named`),
-    `added` those of RDATE.
+    `named` are its times before anything is excluded. `excluded` are instants of EXDATE (its wall times are in
+    `named`), `added` those of RDATE.
     """
 
     text: str

@@ -103,7 +103,7 @@ def _dated(
 
 
 def _elapsed(text: str, zone: ZoneInfo, parts: Parts, start: datetime, anchored: datetime | None) -> Rrule:
-    """Return a rule of hours or minutes. Without BYMINUTE an hour has the start's minute in it, wherever clocks put it."""
+    """Return a rule of hours or minutes. Without BYMINUTE an hour has the start's minute, wherever clocks put it."""
     first = anchored or start.replace(tzinfo=zone).astimezone(UTC)
     minute = timedelta(minutes=start.minute if parts.freq == "HOURLY" else 0, seconds=start.second)
     follows_start = parts.freq == "HOURLY" and "BYMINUTE" not in parts.numbers

@@ -150,7 +150,7 @@ def first_shown(wall: datetime, zone: ZoneInfo) -> datetime:
 
 
 def walls_behind(zone: ZoneInfo, moment: datetime, placing: Placing) -> tuple[datetime, datetime] | None:
-    """Return the skipped wall times [low, high) that a placing puts at a moment, if it is one that a gap is made up at."""
+    """Return the skipped wall times [low, high) that a placing puts at a moment, if a gap is made up at it."""
     instant = moment.astimezone(UTC).replace(tzinfo=None)
     stretch = stretch_at(zone, instant)
     if placing.gap == "after" and stretch.start == instant < stretch.settled:
