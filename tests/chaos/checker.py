@@ -181,7 +181,7 @@ def everybody_was_reached(facts: Facts, log: list[Received], expected: Expected)
 
 
 def everybody_followed_was_reached(facts: Facts, log: list[Received], expected: Expected) -> Iterator[str]:
-    """I1, I3, I4: whoever is in the data of a followed task was handed over in one message and not early, or buried."""
+    """I1, I3, I4: whoever is in a followed task's data was handed over, as one message and not early, or is buried."""
     for task, dues in expected.followed.items():
         uuid = next((one["uuid"] for one in facts.tasks if one["name"] == task), None)
         buried = {str(one["key_json"]) for one in facts.dead_letters if one["task_name"] == task}
