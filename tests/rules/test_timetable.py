@@ -48,6 +48,9 @@ def after(trigger: times.Trigger, text: str, count: int) -> list[str]:
     for moment in found:
         assert times.next_after(trigger, moment - TICK) == moment
         assert times.previous_before(trigger, moment + TICK) == moment
+    if found:
+        assert times.tally_between(trigger, utc(text), found[-1]) == times.Tally(len(found), found[0], found[-1])
+        assert times.tally_between(trigger, utc(text), found[0] - TICK) == times.Tally(0, None, None)
     return [f"{moment.astimezone(trigger.zone):%m-%d %H:%M}" for moment in found]
 
 
@@ -367,6 +370,7 @@ def test_a_time_may_be_moved_by_hand_past_the_end_and_onto_a_holiday() -> None:
     trigger = read(spec, Override(utc("2026-12-24T09:00Z"), utc("2026-12-25T10:00Z")))
 
     assert after(trigger, "2026-12-23T00:00Z", 9) == ["12-23 09:00", "12-25 10:00"]
+    assert after(trigger, "2026-12-25T00:00Z", 9) == ["12-25 10:00"]
 
 
 @pytest.mark.parametrize(
@@ -430,6 +434,11 @@ def test_what_is_taken_out_is_told_with_its_reason() -> None:
     assert [d.reason for d in times.dropped_between(trigger, utc("2026-12-29T00:00Z"), utc("2026-12-29T09:00Z"))] == [
         "skipped by hand: strike"
     ]
+    until_then = times.dropped_between(trigger, utc("2026-12-24T12:00Z"), utc("2026-12-25T09:00Z"))
+    assert [(d.count, d.first, d.last) for d in until_then] == [(1, utc("2026-12-25T09:00Z"), utc("2026-12-25T09:00Z"))]
+    within = {**spec, "start": "2026-12-26", "end": "2026-12-27"}
+    found = times.dropped_between(read(within), utc("2026-12-24T00:00Z"), utc("2027-01-31T00:00Z"))
+    assert [(d.count, d.first) for d in found] == [(1, utc("2026-12-26T09:00Z"))]
     assert times.dropped_between(read({**spec, "move": "next"}), *one_day) == []
     assert times.dropped_between(read({"cron": "0 9 * * *"}), *one_day) == []
 
@@ -460,6 +469,16 @@ def test_the_year_of_seconds_is_counted_without_a_walk() -> None:
     assert (by_days.count, by_hours.count) == (104 * 86400, 261 * 3600)
     assert by_days.is_exact
     assert by_hours.is_exact
+
+
+def test_dense_and_sparse_triggers_are_counted_together() -> None:
+    start, end = utc("2026-01-01T00:00Z") - timedelta(seconds=1), utc("2026-12-31T23:59:59Z")
+    halves = {"every": "P1D", "anchor": "2026-01-01T09:00:00.5Z"}
+    parts = [{"cron": "0 9 * * *"}, {"cron": "* * * * * *"}, halves, {"at": "2026-05-01T12:00:00Z"}]
+
+    tally = times.tally_between(read({"any": parts}), start, end)
+
+    assert tally == times.Tally(365 * 86400 + 365, utc("2026-01-01T00:00Z"), end)
 
 
 @pytest.mark.parametrize(
