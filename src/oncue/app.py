@@ -27,7 +27,19 @@ from oncue.observe.log import tell_changes
 from oncue.observe.metrics import Metrics
 from oncue.rules import backfilling, states, times
 from oncue.rules.health import Problem
-from oncue.store import backfills, calendars, catch_up, codec, failures, followed, runs, schedules, tasks, watch
+from oncue.store import (
+    backfills,
+    calendars,
+    catch_up,
+    codec,
+    failures,
+    followed,
+    overrides,
+    runs,
+    schedules,
+    tasks,
+    watch,
+)
 from oncue.store.backfills import Backfill, Planned
 from oncue.store.base import Database, Store
 from oncue.store.calendars import Stored
@@ -176,16 +188,16 @@ class Oncue:
     async def skip(self, name: str, due_at: datetime, *, reason: str, actor: str = "python") -> Schedule:
         """Leave out one due time to come. Raises NotFound, Conflict."""
         now = await self.now()
-        return await self.store.write(tasks.skip, name, due_at, reason=reason, actor=actor, now=now)
+        return await self.store.write(overrides.skip, name, due_at, reason=reason, actor=actor, now=now)
 
     async def move(self, name: str, due_at: datetime, *, to: datetime, reason: str, actor: str = "python") -> Schedule:
         """Let one due time to come run at another moment instead. Raises NotFound, Conflict."""
         now = await self.now()
-        return await self.store.write(tasks.move, name, due_at, to=to, reason=reason, actor=actor, now=now)
+        return await self.store.write(overrides.move, name, due_at, to=to, reason=reason, actor=actor, now=now)
 
     async def restore(self, name: str, due_at: datetime, *, actor: str = "python") -> Schedule:
         """Take back that a due time was skipped or moved. Raises NotFound, Conflict."""
-        return await self.store.write(tasks.restore, name, due_at, actor=actor, now=await self.now())
+        return await self.store.write(overrides.restore, name, due_at, actor=actor, now=await self.now())
 
     async def plan_backfill(self, name: str, first: datetime, last: datetime) -> Planned:
         """Return what a backfill of the due times from `first` to `last` would make. Raises NotFound, Conflict."""

@@ -35,12 +35,11 @@ def edition() -> str:
 def origin() -> Origin:
     """Return the edition that this process reads, and the folder or the package that it stands in."""
     for folder in zoneinfo.TZPATH:
-        if not (Path(folder) / "UTC").exists():
-            continue
         for name in FILES:
             if found := _read(Path(folder) / name):
                 return Origin(found, str(folder))
-        return Origin(UNKNOWN, str(folder))
+        if (Path(folder) / "UTC").exists():
+            return Origin(UNKNOWN, str(folder))
     try:
         import tzdata  # type: ignore[import-untyped]  # it holds data, and one name
     except ImportError:

@@ -65,3 +65,34 @@ async def test_a_pause_can_have_an_end(client: httpx2.AsyncClient) -> None:
     paused = await client.post("/v1/tasks/remind/pause", json={"reason": "release", "until": until})
 
     assert (paused.json()["state"], paused.json()["resume_at"]) == ("paused", until)
+
+
+FAR = ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "0001-01-01T00:00:00Z"]
+ROUTES = {
+    "skip": {"due_at": "T", "reason": "r"},
+    "move": {"due_at": "2030-01-01T09:00:00Z", "to": "T", "reason": "r"},
+    "restore": {"due_at": "T"},
+    "pause": {"reason": "r", "until": "T"},
+    "fire": {"due_at": "T"},
+    "backfill": {"from": "T", "to": "2030-01-01T09:00:00Z", "dry_run": True},
+}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("moment", FAR)
+async def test_a_moment_that_no_clock_will_show_is_refused(client: httpx2.AsyncClient, route: str, moment: str) -> None:
+    await put(client)
+    body = {key: moment if value == "T" else value for key, value in ROUTES[route].items()}
+
+    answer = await client.post(f"/v1/tasks/remind/{route}", json=body)
+
+    assert (answer.status_code, "is not a time from 1900 to 9000" in answer.text) == (422, True)
+
+
+async def test_half_a_character_is_no_pace(client: httpx2.AsyncClient) -> None:
+    await put(client)
+    body = '{"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "pace": "\\ud800"}'
+
+    answer = await client.post("/v1/tasks/remind/backfill", content=body, headers={"content-type": "application/json"})
+
+    assert answer.status_code == 422

@@ -73,3 +73,38 @@ def test_a_pause_says_when_it_ends(applied: Folder) -> None:
     assert datetime.fromisoformat(applied.json("show", "remind")["resume_at"]) == until
     assert "until" in applied.run("tasks").stdout
     assert "that is over" in applied.run("pause", "remind", "--until", "2001-01-01", exit_code=1).stderr
+
+
+def test_a_change_of_the_times_says_which_changes_by_hand_it_drops(applied: Folder) -> None:
+    applied.run("skip", "remind", due(applied)[1])
+    applied.write("tasks.toml", applied.path.joinpath("tasks.toml").read_text().replace("0 9", "0 8"))
+
+    said = applied.run("apply", "tasks.toml", "--dry-run").stdout
+
+    assert 'task "remind": 1 change(s) by hand (skip, move) are dropped with its old times.' in said
+
+
+def test_a_time_to_come_that_was_skipped_is_explained(applied: Folder) -> None:
+    moment = due(applied)[1]
+    applied.run("skip", "remind", moment, "--reason", "stocktaking")
+
+    said = applied.run("why", "remind", "--at", moment).stdout
+
+    assert "stocktaking" in said
+
+
+def test_a_dry_run_makes_no_store_and_refuses_what_applying_would(folder: Folder) -> None:
+    folder.write(
+        "bad.toml",
+        """
+[task.n]
+schedule = { cron = "0 9 * * *", only_on = "nosuch" }
+target = { http = "http://127.0.0.1:9/" }
+""",
+    )
+
+    said = folder.run("apply", "bad.toml", "--dry-run", exit_code=1).stderr
+    folder.run("apply", "tasks.toml", "--dry-run")
+
+    assert said.startswith('bad.toml:3: [task.n] schedule.only_on: there is no calendar "nosuch".')
+    assert not folder.path.joinpath("oncue.db").exists()

@@ -11,7 +11,7 @@ import pytest
 from oncue.definition import Calendar, Misfire
 from oncue.errors import Conflict, TaskFileError
 from oncue.model import Schedule
-from oncue.store import calendars, tasks, watch
+from oncue.store import calendars, overrides, tasks, watch
 from tests.engine.stage import NOON, Stage
 
 pytestmark = pytest.mark.anyio
@@ -113,15 +113,15 @@ async def test_a_calendar_in_use_cannot_be_removed(stage: Stage) -> None:
 
 
 async def skip(stage: Stage, due_at: datetime, reason: str = "audit") -> None:
-    await stage.store.write(tasks.skip, "greet", due_at, reason=reason, actor="test", now=stage.now)
+    await stage.store.write(overrides.skip, "greet", due_at, reason=reason, actor="test", now=stage.now)
 
 
 async def move(stage: Stage, due_at: datetime, to: datetime) -> None:
-    await stage.store.write(tasks.move, "greet", due_at, to=to, reason="audit", actor="test", now=stage.now)
+    await stage.store.write(overrides.move, "greet", due_at, to=to, reason="audit", actor="test", now=stage.now)
 
 
 async def restore(stage: Stage, due_at: datetime) -> None:
-    await stage.store.write(tasks.restore, "greet", due_at, actor="test", now=stage.now)
+    await stage.store.write(overrides.restore, "greet", due_at, actor="test", now=stage.now)
 
 
 async def test_one_due_time_is_skipped_and_its_neighbours_run(stage: Stage) -> None:
@@ -201,3 +201,60 @@ async def test_a_skipped_time_does_not_count_for_max_runs(stage: Stage) -> None:
     await skip(stage, at(28))
 
     assert await fire_until(stage, datetime(2026, 4, 9, tzinfo=NOON.tzinfo)) == [at(29), at(30)]
+
+
+async def test_a_time_that_was_moved_goes_by_its_own_name(stage: Stage) -> None:
+    await stage.apply(stage.definition(schedule=DAILY))
+    await move(stage, at(29), at(29, 13))
+
+    with pytest.raises(Conflict, match="13:00:00Z is where 2026-03-29 15:00:00Z was moved to"):
+        await skip(stage, at(29, 13))
+    with pytest.raises(Conflict, match="13:00:00Z is where 2026-03-29 15:00:00Z was moved to"):
+        await restore(stage, at(29, 13))
+    with pytest.raises(Conflict, match="there is nothing to move"):
+        await move(stage, at(30), at(30))
+
+
+async def test_a_time_that_has_run_where_it_was_moved_to_does_not_run_again(stage: Stage) -> None:
+    await stage.apply(stage.definition(schedule=DAILY))
+    await move(stage, at(29), at(29, 13))
+    await fire_until(stage, at(29, 14))
+
+    for change in (restore(stage, at(29)), move(stage, at(29), at(30, 9)), skip(stage, at(29))):
+        with pytest.raises(Conflict, match="was moved to 2026-03-29 13:00:00Z, which is over"):
+            await change
+
+    assert await fire_until(stage, at(30, 16)) == [at(28), at(29, 13), at(30)]
+
+
+async def test_changes_by_hand_stay_where_only_the_number_of_runs_or_a_calendar_changes(stage: Stage) -> None:
+    await put(stage, WORKDAYS)
+    await stage.apply(stage.definition(schedule=DAILY | {"only_on": "workdays", "max_runs": 5}))
+    await skip(stage, at(30))
+
+    await stage.apply(stage.definition(schedule=DAILY | {"only_on": "workdays", "max_runs": 6}))
+    after_runs = (await schedule(stage)).next_at
+    await put(stage, Calendar("workdays", ("mon", "wed")))
+
+    assert after_runs == at(31)
+    assert (await schedule(stage)).next_at == datetime(2026, 4, 1, 15, tzinfo=NOON.tzinfo)
+
+
+async def test_days_left_out_are_told_when_the_calendar_changes_before_the_next_run(stage: Stage) -> None:
+    await put(stage, WORKDAYS)
+    await stage.apply(stage.definition(schedule=DAILY | {"only_on": "workdays"}))
+    stage.now = at(28, 20)
+
+    await put(stage, Calendar("workdays", ("sun", "mon")))
+
+    (row,) = await ledger(stage)
+    assert (row["first_due_at"], row["count"], row["verdict"]) == (at(28), 1, "skipped")
+
+
+async def test_a_schedule_that_made_all_its_runs_has_no_next_time_whatever_is_skipped(stage: Stage) -> None:
+    await stage.apply(stage.definition(schedule=DAILY | {"max_runs": 1}))
+    await fire_until(stage, at(28, 16))
+    await skip(stage, at(30))
+
+    found = await schedule(stage)
+    assert (found.state, found.next_at) == ("finished", None)

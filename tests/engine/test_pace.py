@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from oncue.definition import Misfire
+from oncue.definition import Calendar, Misfire
 from oncue.errors import Conflict
 from oncue.rules import binding
-from oncue.store import runs, tasks
+from oncue.store import calendars, changing, runs, tasks
 from tests.engine.stage import NOON, Stage
 
 pytestmark = pytest.mark.anyio
@@ -219,6 +219,63 @@ async def test_a_pause_that_was_resumed_by_hand_is_not_ended_again(stage: Stage)
     await stage.store.write(tasks.resume, "greet", actor="test", now=stage.advance(seconds=30))
     await stage.store.write(tasks.pause, "greet", reason="again", actor="test", now=stage.advance(seconds=1))
 
-    await stage.store.write(tasks.end_pause, "greet", until, now=stage.advance(minutes=5))
+    await stage.store.write(changing.begin, now=stage.advance(minutes=5))
 
     assert (await stage.store.read(tasks.read, "greet")).state == "paused"
+
+
+async def test_a_pause_that_is_extended_while_somebody_is_about_to_end_it_stays(stage: Stage) -> None:
+    await stage.apply(stage.definition())
+    first, later = NOON + timedelta(minutes=2), NOON + timedelta(minutes=60)
+    await stage.store.write(tasks.pause, "greet", reason="r", until=first, actor="test", now=stage.now)
+    seen = await stage.store.read(changing.next_end, until=first)
+    await stage.store.write(tasks.pause, "greet", reason="more", until=later, actor="test", now=stage.now)
+
+    await stage.store.write(changing.begin, now=stage.advance(minutes=5))
+
+    task = await stage.store.read(tasks.read, "greet")
+    assert (seen, task.state, task.resume_at) == (first, "paused", later)
+
+
+async def test_a_pause_that_is_over_and_not_ended_yet_is_none_for_whoever_changes_something(stage: Stage) -> None:
+    """The times since its end are due, not skipped: each has one verdict."""
+    await stage.store.write(calendars.put, Calendar("all", ("sat", "sun")), actor="test", now=stage.now)
+    await stage.apply(stage.definition(schedule=MINUTELY | {"only_on": "all"}, misfire=Misfire(catch_up="all")))
+    until = NOON + timedelta(minutes=3, seconds=30)
+    await stage.store.write(tasks.pause, "greet", reason="r", until=until, actor="test", now=stage.now)
+    stage.advance(minutes=10)
+
+    await stage.store.write(calendars.put, Calendar("all", ("sat",)), actor="test", now=stage.now)
+    await stage.tick()
+
+    due = [run.due_at for run in await stage.runs()]
+    assert due == [NOON + timedelta(minutes=number) for number in range(4, 11)]
+    assert await stage.ledger() == {"skipped": 3}
+
+
+async def test_each_run_that_is_skipped_gives_its_turn_back(stage: Stage) -> None:
+    await stage.apply(stage.definition(schedule=MINUTELY | {"max_runs": 5}))
+    for _ in range(5):
+        stage.advance(minutes=1)
+        await stage.tick()
+    await stage.dispatch()
+    for _ in range(9):
+        await stage.fire_next()
+
+    states = await stage.states()
+    assert (states.count("done"), states.count("skipped")) == (5, 4)
+
+
+async def test_what_an_older_trigger_skipped_is_no_turn_of_the_new_one(stage: Stage) -> None:
+    await stage.apply(stage.definition(schedule=MINUTELY | {"max_runs": 2}))
+    for _ in range(2):
+        stage.advance(minutes=1)
+        await stage.tick()
+    await stage.apply(stage.definition(schedule={"cron": "*/2 * * * *", "max_runs": 2}))
+    await stage.dispatch()
+
+    for _ in range(9):
+        await stage.fire_next()
+
+    made = [run for run in await stage.runs() if run.task_version == 2]
+    assert len(made) == 2

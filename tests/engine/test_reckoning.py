@@ -23,6 +23,9 @@ async def mislead(stage: Stage, next_at: datetime, *, edition: str = "1999a") ->
         yield ask(
             "reckon_schedule",
             task_id=task_id,
+            task_version=row["task_version"],
+            runs_left=row["runs_left"],
+            since=row["since"],
             state=row["state"],
             reason=None,
             next_at=next_at,

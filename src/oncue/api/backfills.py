@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Response
-from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from oncue.api import shapes
 from oncue.api.cursor import Cursor, Limit, read_cursor
@@ -16,7 +16,7 @@ from oncue.api.page import page_of
 from oncue.api.tasks import IdempotencyKey
 from oncue.app import Oncue
 from oncue.rules import backfilling, times
-from oncue.rules.durations import read_duration
+from oncue.rules.durations import SPELLINGS, read_duration
 from oncue.store import backfills, codec
 from oncue.store.backfills import Backfill, Planned
 
@@ -27,6 +27,8 @@ FAILED = ("failed", "partial", "expired")
 
 
 def _duration(value: Any) -> Any:
+    if isinstance(value, str) and not value.isascii():
+        raise ValueError(f"it is not a duration. {SPELLINGS}")
     return read_duration(value) if isinstance(value, str) else value
 
 
@@ -35,8 +37,8 @@ class NewBackfill(shapes.Body):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=False)
 
-    first: Annotated[AwareDatetime, Field(alias="from")]
-    last: Annotated[AwareDatetime, Field(alias="to")]
+    first: Annotated[shapes.Moment, Field(alias="from")]
+    last: Annotated[shapes.Moment, Field(alias="to")]
     pace: Annotated[timedelta | None, BeforeValidator(_duration, json_schema_input_type=str | None)] = None
     dry_run: bool = False
     key: shapes.Text | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
-from pydantic import AwareDatetime
 
 from oncue.api import shapes
 from oncue.api.tasks import task_of
@@ -13,22 +12,22 @@ from oncue.app import Oncue
 class Skip(shapes.Body):
     """The due time to leave out, and why."""
 
-    due_at: AwareDatetime
+    due_at: shapes.Moment
     reason: shapes.Text
 
 
 class Move(shapes.Body):
     """The due time to move, where to, and why."""
 
-    due_at: AwareDatetime
-    to: AwareDatetime
+    due_at: shapes.Moment
+    to: shapes.Moment
     reason: shapes.Text
 
 
 class Restore(shapes.Body):
     """The due time that is to be as scheduled again."""
 
-    due_at: AwareDatetime
+    due_at: shapes.Moment
 
 
 def routes(oncue: Oncue) -> APIRouter:

@@ -8,19 +8,29 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from oncue.engine.handover import Preview
 from oncue.model import Attempt, Delivery, Event, Json, Key, Run, Schedule, Task
 from oncue.rules import binding, followed, times
 from oncue.rules.health import Problem
+from oncue.rules.triggers.at import EARLIEST_YEAR, LATEST_YEAR
 from oncue.store import codec
 from oncue.store.followed import Following
 from oncue.taskfile import definition_to_json
 
 T = TypeVar("T")
 Time = Annotated[datetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
+Moment = Annotated[AwareDatetime, AfterValidator(lambda moment: _within_years(moment))]
+"""A moment that somebody gives; far-off years are refused, for not even UTC can be reckoned beside them."""
+
 Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]+$")]
+
+
+def _within_years(moment: datetime) -> datetime:
+    if not EARLIEST_YEAR <= moment.year <= LATEST_YEAR:
+        raise ValueError(f"{moment.isoformat()} is not a time from {EARLIEST_YEAR} to {LATEST_YEAR}.")
+    return moment
 
 
 class Shape(BaseModel):

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Header, Query, Response
-from pydantic import AwareDatetime
 
 from oncue.api import shapes, sound
 from oncue.app import Oncue
@@ -24,7 +23,7 @@ FOREVER = datetime.max.replace(tzinfo=UTC)
 class Fire(shapes.Body):
     """What to fire a task with; `key` is what makes asking twice safe, as the header `Idempotency-Key` does."""
 
-    due_at: AwareDatetime | None = None
+    due_at: shapes.Moment | None = None
     key: shapes.Text | None = None
 
 
@@ -32,7 +31,7 @@ class Pause(shapes.Body):
     """Why a task is paused, and until when; without an end, until it is resumed."""
 
     reason: shapes.Text
-    until: AwareDatetime | None = None
+    until: shapes.Moment | None = None
 
 
 def routes(oncue: Oncue) -> APIRouter:
@@ -59,14 +58,14 @@ def _add_reading(router: APIRouter, oncue: Oncue) -> None:
 
     @router.get("/{name}/next")
     async def show_next(
-        name: str, n: Annotated[int, Query(ge=1, le=1000)] = 10, after: AwareDatetime | None = None
+        name: str, n: Annotated[int, Query(ge=1, le=1000)] = 10, after: shapes.Moment | None = None
     ) -> shapes.NextShape:
         """Show when a task is due next; none where it has no schedule."""
         return shapes.NextShape(times=await next_of(oncue, name, after=after, count=n))
 
     @router.get("/{name}/preview")
     async def preview_task(
-        name: str, due_at: AwareDatetime | None = None, n: Annotated[int, Query(ge=1, le=1000)] = 20
+        name: str, due_at: shapes.Moment | None = None, n: Annotated[int, Query(ge=1, le=1000)] = 20
     ) -> shapes.PreviewShape:
         """Show who would be resolved now, and the exact messages. Nothing is sent."""
         task = await oncue.store.read(tasks.read, name)

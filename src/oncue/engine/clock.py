@@ -15,7 +15,7 @@ from oncue.engine.follow import Follow
 from oncue.model import Schedule, TaskId
 from oncue.observe.log import log
 from oncue.rules.firing import Firing
-from oncue.store import reckoning, schedules, tasks
+from oncue.store import changing, reckoning, schedules
 from oncue.store.base import Store
 from oncue.zonedata import UNKNOWN, edition
 
@@ -48,7 +48,7 @@ class Clock:
         self._timers = Timers()
         self._read_to: tuple[datetime, int] = (EPOCH, 0)
         self._look_at = EPOCH
-        self._pauses: list[tuple[str, datetime]] = []
+        self._pause_ends_at: datetime | None = None
         self._reckoned_to: int | None = 0 if edition() != UNKNOWN else None
 
     async def step(self, now: datetime) -> datetime | None:
@@ -91,7 +91,7 @@ class Clock:
         until = now + self._ahead
         if now >= self._look_at:
             await self._read((EPOCH, 0), now)
-            self._pauses = await self._store.read(tasks.ended_pauses, until=now + LOOK)
+            self._pause_ends_at = await self._store.read(changing.next_end, until=now + LOOK)
             self._look_at = now + LOOK
         if self._read_to[0] <= now + self._ahead / 2:
             self._read_to = await self._read(self._read_to, until)
@@ -108,9 +108,9 @@ class Clock:
 
     async def _end_pauses(self, now: datetime) -> None:
         """Resume the tasks whose pause is over, before what has been due since then is read."""
-        while self._pauses and self._pauses[0][1] <= now:
-            name, resume_at = self._pauses.pop(0)
-            await self._store.write(tasks.end_pause, name, resume_at, now=now)
+        if self._pause_ends_at is not None and self._pause_ends_at <= now:
+            self._pause_ends_at = None
+            await self._store.write(changing.begin, now=now)
 
     async def _reckon_again(self, now: datetime) -> datetime | None:
         """Once in its life, reckon what older zone data had reckoned; a range at a time, while nothing is due."""
@@ -134,8 +134,8 @@ class Clock:
 
     def _next(self, now: datetime) -> datetime:
         prefetch_at = max(self._read_to[0] - self._ahead / 2, now)
-        resume_at = self._pauses[0][1] if self._pauses else None
-        return min(at for at in (self._timers.next_due(), self._look_at, prefetch_at, resume_at) if at is not None)
+        ahead = (self._timers.next_due(), self._look_at, prefetch_at, self._pause_ends_at)
+        return min(at for at in ahead if at is not None)
 
 
 class Timers:

@@ -15,7 +15,7 @@ from oncue.errors import Conflict, NotFound, TaskFileError, TriggerError
 from oncue.model import Change, Schedule, TaskId
 from oncue.rules import times
 from oncue.rules.calendar_words import describe_calendar
-from oncue.store import codec, reckoning
+from oncue.store import changing, codec, reckoning
 from oncue.store.base import Steps, ask
 
 EVERYONE: Final = 2**31
@@ -57,7 +57,7 @@ def read(name: str) -> Steps[Calendar]:
 
 def put(calendar: Calendar, *, actor: str, now: datetime) -> Steps[Stored]:
     """Store one calendar, and reckon again who uses it. Raises TaskFileError: it leaves a task no time."""
-    yield ask("begin_change")
+    yield from changing.begin(now=now)
     known = yield from every()
     changed = yield from write([calendar], actor=actor, now=now)
     moved = yield from retime(changed, now=now)
@@ -101,7 +101,7 @@ def retime(changed: Mapping[str, Calendar], *, now: datetime) -> Steps[list[Reti
         schedule = yield from reckoning.decide_due(task_id, now=now)
         if schedule is None or not _refers(schedule, changed):
             continue
-        if schedule.state == "paused":
+        if schedule.state in ("active", "paused"):
             yield from reckoning.leave_behind(schedule, now=now)
         fresh = _by_calendars(name, schedule, changed, now=now)
         yield from reckoning.write_reckoned(fresh)
@@ -114,7 +114,7 @@ def retime(changed: Mapping[str, Calendar], *, now: datetime) -> Steps[list[Reti
 
 def remove(name: str, *, actor: str, now: datetime) -> Steps[None]:
     """Forget a calendar. Raises NotFound, and Conflict where a schedule refers to it."""
-    yield ask("begin_change")
+    yield from changing.begin(now=now)
     yield from read(name)
     if users := (yield from users_of(name)):
         more = f" and {len(users) - 5} more" if len(users) > 5 else ""

@@ -134,7 +134,7 @@ limit :limit
 
 -- name: list_ended_pauses
 -- Served by tasks_resuming.
-select name, resume_at
+select id, name, reason, changed_at, resume_at
 from tasks
 where resume_at <= :until
 order by resume_at
@@ -230,12 +230,15 @@ where task_id = :task_id
   and {state in schedule.resume}
 
 -- name: give_runs_back
--- Served by the primary key. For schedules that count their runs.
+-- Served by the primary key. For schedules that count their runs; a version begins with that of the task whose trigger
+-- it is (`_first_version`), and what an older trigger skipped is no matter of this one.
 update schedules
-set runs_left = runs_left + 1, version = version + 1
-where task_id in {each:ids bigint}
-  and runs_left is not null
-returning {columns of schedule}
+set runs_left = schedules.runs_left + rows.count, version = schedules.version + 1
+from {rows:task_id bigint, task_version bigint, count bigint}
+where schedules.task_id = rows.task_id
+  and schedules.runs_left is not null
+  and schedules.version >> 32 <= rows.task_version
+returning schedules.task_id
 
 -- name: revive_schedule
 -- Served by the primary key or schedules_resting.
@@ -247,11 +250,13 @@ where task_id = :task_id
 -- name: reckon_schedule
 -- Served by the primary key; the row is locked by lock_schedule in the same transaction.
 update schedules
-set state = :state,
+set task_version = :task_version,
+    state = :state,
     reason = :reason,
     next_at = :next_at,
     timing = :timing,
     since = :since,
+    runs_left = :runs_left,
     zone_data = :zone_data,
     version = version + 1
 where task_id = :task_id
@@ -684,7 +689,7 @@ returning id
 
 -- name: pick_runs
 -- Served by runs_ready.
-select id, task_id, overlap, caught_up, due_at
+select id, task_id, task_version, overlap, caught_up, due_at
 from runs
 where {state in run.claim}
   and ready_at <= :now

@@ -4,13 +4,13 @@ other calendars, by a new edition of the zone data, and where a person skips or 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from oncue.definition import Calendar, Definition, Override
-from oncue.errors import Conflict
+from oncue.definition import Calendar, Definition
 from oncue.model import Change, Json, Schedule, ScheduleState, TaskId, Timing
 from oncue.rules import firing, pacing, times
 from oncue.rules import followed as rule
@@ -43,11 +43,15 @@ def anchor_of(old: Timing, schedule: Json, *, now: datetime) -> datetime:
     return old.anchor if same else now
 
 
+def has_same_trigger(old: Timing, new: Timing) -> bool:
+    """Say whether two timings are due at the same times, but for what calendars leave out: changes by hand stay."""
+    return pacing.trigger_of(old.schedule) == pacing.trigger_of(new.schedule)
+
+
 def is_due_as_before(old: Timing, new: Timing) -> bool:
     """Say whether two timings are due at the same times, and make as many runs."""
-    if pacing.trigger_of(old.schedule) != pacing.trigger_of(new.schedule) or old.calendars != new.calendars:
-        return False
-    return old.schedule.get("max_runs") == new.schedule.get("max_runs")
+    same = old.calendars == new.calendars and old.schedule.get("max_runs") == new.schedule.get("max_runs")
+    return same and has_same_trigger(old, new)
 
 
 def runs_left(schedule: Schedule | None, timing: Timing) -> int | None:
@@ -123,10 +127,13 @@ def decide_due(task_id: TaskId, *, now: datetime) -> Steps[Schedule | None]:
 
 
 def leave_behind(schedule: Schedule | None, *, now: datetime) -> Steps[None]:
-    """Note the due times that a schedule which is paused or stopped takes with it. A followed one is no longer."""
+    """Note the due times that a schedule takes with it, and that made no run. A followed one is no longer."""
     if schedule is not None and rule.is_followed(codec.read_timing(schedule.timing).schedule):
         yield from _leave_followed(schedule, now=now)
         return
+    if schedule is not None and schedule.state == "active":
+        left_out = firing.dropped(schedule, codec.read_trigger(schedule.timing), until=now)
+        yield from note_in_ledger(schedule, left_out, now=now)
     if schedule is None or schedule.next_at is None or schedule.next_at > now:
         return
     if schedule.state == "paused":
@@ -194,11 +201,15 @@ def passed(schedule: Schedule, *, reason: str, now: datetime) -> tuple[datetime 
     return firing.pass_over(schedule, trigger, now=now, verdict="skipped", reason=f"paused: {reason}")
 
 
-def revive(task_ids: Sequence[TaskId], *, now: datetime) -> Steps[None]:
-    """Give runs that were skipped back to their schedules: `max_runs` counts runs made, not times skipped."""
-    rows = yield ask("give_runs_back", ids=sorted(set(task_ids)))
-    for schedule in map(codec.read_schedule, rows):
-        if schedule.state != "finished" or schedule.reason != firing.ALL_MADE:
+def revive(skipped: Sequence[tuple[TaskId, int]], *, now: datetime) -> Steps[None]:
+    """Give runs that were skipped, as (task, version), back to their schedules: they were due, and not made.
+
+    Those of an older trigger are not counted by the one that stands now.
+    """
+    rows = yield ask("give_runs_back", rows=[(*one, count) for one, count in sorted(Counter(skipped).items())])
+    for task_id in sorted({TaskId(row["task_id"]) for row in rows}):
+        schedule = yield from lock(task_id)
+        if schedule is None or schedule.state != "finished" or schedule.reason != firing.ALL_MADE:
             continue
         next_at = times.next_after(codec.read_trigger(schedule.timing), schedule.decided_to or now)
         if next_at is not None:
@@ -206,51 +217,7 @@ def revive(task_ids: Sequence[TaskId], *, now: datetime) -> Steps[None]:
             yield Wake("clock", next_at)
 
 
-def override(schedule: Schedule, change: Override, *, now: datetime) -> Steps[Schedule]:
-    """Skip or move one of a schedule's due times to come. Raises Conflict: it is none, or is over."""
-    timing = codec.read_timing(schedule.timing)
-    plain = replace(timing, overrides=tuple(one for one in timing.overrides if one.due_at != change.due_at))
-    _check_override(schedule, timing, change, now=now)
-    return (yield from _reckon(schedule, replace(plain, overrides=(*plain.overrides, change)), now=now))
-
-
-def restore(schedule: Schedule, due_at: datetime, *, now: datetime) -> Steps[Schedule]:
-    """Take back that a due time was skipped or moved. Raises Conflict: it was not, or it is over."""
-    timing = codec.read_timing(schedule.timing)
-    kept = tuple(one for one in timing.overrides if one.due_at != due_at)
-    if len(kept) == len(timing.overrides):
-        _refuse_moved(timing, due_at)
-        raise Conflict(f"{told(due_at)} was neither skipped nor moved: there is nothing to take back.")
-    decided = max(now, schedule.decided_to or now)
-    if due_at <= decided:
-        raise Conflict(f"{told(due_at)} is over: fire the task by hand, or backfill that time.")
-    return (yield from _reckon(schedule, replace(timing, overrides=kept), now=now))
-
-
-def _check_override(schedule: Schedule, timing: Timing, change: Override, *, now: datetime) -> None:
-    trigger = codec.read_trigger(codec.write_timing(replace(timing, overrides=())))
-    decided = max(now, schedule.decided_to or now)
-    if change.due_at <= decided:
-        raise Conflict(f"{told(change.due_at)} is over: only a due time to come can be skipped or moved.")
-    near = times.next_after(trigger, max(change.due_at, decided) - firing.TICK)
-    if near != change.due_at:
-        _refuse_moved(timing, change.due_at)
-        hint = f"The next one after it is {told(near)}." if near else "There is none after it."
-        raise Conflict(f"{told(change.due_at)} is no due time of this task. {hint}")
-    if change.moved_to is not None and change.moved_to <= decided:
-        raise Conflict(f"it cannot be moved to {told(change.moved_to)}: that is over. To run it now: `oncue fire`.")
-    if change.moved_to == change.due_at:
-        raise Conflict(f"{told(change.due_at)} is when it is due already: there is nothing to move.")
-
-
-def _refuse_moved(timing: Timing, moment: datetime) -> None:
-    """Raise Conflict for a moment that a time was moved to: changes go by the time as scheduled."""
-    for one in timing.overrides:
-        if one.moved_to == moment:
-            raise Conflict(f"{told(moment)} is where {told(one.due_at)} was moved to: give {told(one.due_at)}.")
-
-
-def _reckon(schedule: Schedule, timing: Timing, *, now: datetime) -> Steps[Schedule]:
+def reckon(schedule: Schedule, timing: Timing, *, now: datetime) -> Steps[Schedule]:
     """Write a timing with the next time that it has after what is decided."""
     changed = reckoned(schedule, timing, after=schedule.decided_to or now)
     yield from write_reckoned(changed)
@@ -264,11 +231,11 @@ def reckoned(schedule: Schedule, timing: Timing, *, after: datetime) -> Schedule
     """
     ahead = tuple(one for one in timing.overrides if max(one.due_at, one.moved_to or one.due_at) > after)
     text = codec.write_timing(replace(timing, overrides=ahead))
-    next_at = times.next_after(codec.read_trigger(text), after)
+    next_at = None if schedule.runs_left == 0 else times.next_after(codec.read_trigger(text), after)
     state: ScheduleState = schedule.state
     if state in ("active", "finished"):
-        state = "active" if next_at and schedule.runs_left != 0 else "finished"
-    reason = schedule.reason if state == schedule.state else None if state == "active" else firing.NO_MORE
+        state = "active" if next_at else "finished"
+    reason = schedule.reason if state == schedule.state else None if state == "active" else _ended(schedule)
     return replace(schedule, timing=text, next_at=next_at, state=state, reason=reason, version=schedule.version + 1)
 
 
@@ -277,11 +244,13 @@ def write_reckoned(schedule: Schedule) -> Steps[None]:
     yield ask(
         "reckon_schedule",
         task_id=schedule.task_id,
+        task_version=schedule.task_version,
         state=schedule.state,
         reason=schedule.reason,
         next_at=schedule.next_at,
         timing=schedule.timing,
         since=schedule.since,
+        runs_left=schedule.runs_left,
         zone_data=edition(),
     )
     if schedule.next_at is not None:

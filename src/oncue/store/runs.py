@@ -88,7 +88,8 @@ def _admit(picked: Sequence[Row], *, now: datetime) -> Steps[list[int]]:
 def _tell_skipped(rows: Sequence[Row], skipped: set[int], *, now: datetime) -> Steps[None]:
     """Tell that runs were skipped, and give them back to schedules that count them."""
     if skipped:
-        yield from reckoning.revive([TaskId(row["task_id"]) for row in rows if row["id"] in skipped], now=now)
+        made = [(TaskId(row["task_id"]), row["task_version"]) for row in rows if row["id"] in skipped]
+        yield from reckoning.revive(made, now=now)
         yield from tell_ended([RunId(run_id) for run_id in sorted(skipped)], now=now)
 
 

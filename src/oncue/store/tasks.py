@@ -10,13 +10,13 @@ from types import MappingProxyType
 from typing import Literal
 from uuid import UUID, uuid4
 
-from oncue.definition import Calendar, Definition, Override
+from oncue.definition import Calendar, Definition
 from oncue.errors import Conflict, NotFound, TaskFileError, TriggerError
 from oncue.model import Change, Json, Schedule, ScheduleState, Task, TaskId, Timing
 from oncue.rules import times
 from oncue.rules.followed import is_followed
 from oncue.store import calendars as calendar_verbs
-from oncue.store import codec, followed, reckoning
+from oncue.store import changing, codec, followed, reckoning
 from oncue.store.base import Steps, Wake, ask
 from oncue.store.reckoning import decide_due, leave_behind, runs_left
 
@@ -48,7 +48,7 @@ def apply(
     calendar is not known, or leaves a task no time.
     """
     _check_names(definitions)
-    yield ask("begin_change")
+    yield from changing.begin(now=now)
     changed = yield from calendar_verbs.write(calendars, actor=actor, now=now)
     known = yield from calendar_verbs.every()
     tasks = {task.name: task for task in (yield from every())}
@@ -131,6 +131,9 @@ def _change_schedule(
         if old.state == "stopped" and is_followed(timing.schedule):
             yield from followed.go_on(replace(old, state="active"), reach=None, now=now)
         return
+    if old is not None and kept is not None and reckoning.has_same_trigger(kept, timing):
+        yield from _count_anew(replace(old, task_version=version), kept, timing, now=now)
+        return
     goes_on = kept is not None and is_followed(kept.schedule) and is_followed(timing.schedule)
     yield from leave_behind(None if goes_on else old, now=now)
     last, left = old.last_due_at if old else None, runs_left(old, timing)
@@ -138,6 +141,18 @@ def _change_schedule(
     text = codec.write_timing(timing)
     fresh = Schedule(task.id, task.uuid, version, _first_version(version), None, last, text, state, runs_left=left)
     yield from reckoning.write_schedule(fresh, old=old, now=now)
+
+
+def _count_anew(old: Schedule, kept: Timing, timing: Timing, *, now: datetime) -> Steps[None]:
+    """Write a schedule whose trigger stays, by other calendars or with another number of runs."""
+    timing = replace(timing, overrides=kept.overrides)
+    fresh = replace(old, runs_left=runs_left(old, timing))
+    if kept.calendars != timing.calendars or old.state == "finished":  # none is due before now by what is new
+        yield from leave_behind(old, now=now)
+        fresh = replace(fresh, since=max(now, old.decided_to or now))
+    if fresh.state == "stopped":
+        fresh = replace(fresh, state="active", reason=None)
+    yield from reckoning.reckon(fresh, timing, now=now)
 
 
 def _timing(
@@ -176,7 +191,7 @@ def pause(name: str, *, reason: str, actor: str, now: datetime, until: datetime 
     """
     if until is not None and until <= now:
         raise Conflict(f'task "{name}" cannot be paused until {until:%Y-%m-%d %H:%M:%S}Z: that is over.')
-    yield ask("begin_change")
+    yield from changing.begin(now=now)
     task = yield from read(name)
     if task.state == "paused" and until == task.resume_at:
         return task
@@ -197,71 +212,12 @@ def pause(name: str, *, reason: str, actor: str, now: datetime, until: datetime 
 
 def resume(name: str, *, actor: str, now: datetime) -> Steps[Task]:
     """Let a task's triggers work again. Times that passed meanwhile go into the ledger, and do not run."""
-    yield ask("begin_change")
+    yield from changing.begin(now=now)
     task = yield from read(name)
     if task.state != "paused":
         raise Conflict(f'task "{name}" is {task.state}, not paused: there is nothing to resume.')
-    yield ask("resume_task", id=task.id, now=now)
-    schedule = yield from reckoning.lock(task.id)
-    if schedule is not None and schedule.state == "paused":
-        yield from reckoning.resume_schedule(schedule, since=task.changed_at, reason=task.reason or "paused", now=now)
-    yield ask("insert_audit", now=now, actor=actor, verb="resume", subject=name, detail=None)
-    yield Change("task", name, "active", "resumed")
-    yield Wake("ingest", now)
+    yield from changing.resume_task(task.id, name, reason=task.reason, since=task.changed_at, actor=actor, now=now)
     return replace(task, state="active", reason=None, changed_at=now, resume_at=None)
-
-
-def ended_pauses(*, until: datetime) -> Steps[list[tuple[str, datetime]]]:
-    """Return the tasks whose pause ends by a moment, with when it does, the earliest first."""
-    rows = yield ask("list_ended_pauses", until=until, limit=100)
-    return [(row["name"], codec.known_time(row["resume_at"])) for row in rows]
-
-
-def end_pause(name: str, resume_at: datetime, *, now: datetime) -> Steps[None]:
-    """Resume a task whose pause ended at `resume_at`: what was due since then is due now. Another may have done it."""
-    task = yield from read(name)
-    if task.resume_at == resume_at <= now:
-        yield from resume(name, actor="clock", now=resume_at)
-
-
-def skip(name: str, due_at: datetime, *, reason: str, actor: str, now: datetime) -> Steps[Schedule]:
-    """Leave out one due time to come. Raises NotFound, Conflict."""
-    change = Override(due_at, None, reason)
-    return (yield from _override(name, change, verb="skip", actor=actor, now=now))
-
-
-def move(name: str, due_at: datetime, *, to: datetime, reason: str, actor: str, now: datetime) -> Steps[Schedule]:
-    """Let one due time to come run at another moment instead. Raises NotFound, Conflict."""
-    return (yield from _override(name, Override(due_at, to, reason), verb="move", actor=actor, now=now))
-
-
-def _override(name: str, change: Override, *, verb: str, actor: str, now: datetime) -> Steps[Schedule]:
-    schedule = yield from _schedule_to_change(name, now=now)
-    changed = yield from reckoning.override(schedule, change, now=now)
-    to = f" to {change.moved_to:%Y-%m-%d %H:%M:%S}Z" if change.moved_to else ""
-    detail = f"{change.due_at:%Y-%m-%d %H:%M:%S}Z{to}: {change.reason}"
-    yield ask("insert_audit", now=now, actor=actor, verb=verb, subject=name, detail=detail)
-    return changed
-
-
-def restore(name: str, due_at: datetime, *, actor: str, now: datetime) -> Steps[Schedule]:
-    """Take back that a due time was skipped or moved. Raises NotFound, Conflict."""
-    schedule = yield from _schedule_to_change(name, now=now)
-    changed = yield from reckoning.restore(schedule, due_at, now=now)
-    detail = f"{due_at:%Y-%m-%d %H:%M:%S}Z as scheduled"
-    yield ask("insert_audit", now=now, actor=actor, verb="restore", subject=name, detail=detail)
-    return changed
-
-
-def _schedule_to_change(name: str, *, now: datetime) -> Steps[Schedule]:
-    yield ask("begin_change")
-    task = yield from read(name)
-    schedule = yield from decide_due(task.id, now=now)
-    if schedule is None:
-        raise Conflict(f'task "{name}" has no schedule: it has no due times to skip or move.')
-    if is_followed(codec.read_timing(schedule.timing).schedule):
-        raise Conflict(f'task "{name}" follows data: to skip or move one of its times, change the data.')
-    return schedule
 
 
 def read(name: str) -> Steps[Task]:

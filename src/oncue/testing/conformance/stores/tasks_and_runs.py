@@ -101,7 +101,7 @@ class ScheduleSubject:
             case "resume":
                 await self._store.write(tasks.resume, "welcome", actor="tester", now=at(3))
             case "revive":
-                await self._store.write(reckoning.revive, [self._held.task_id], now=at(61))
+                await self._store.write(reckoning.revive, [(self._held.task_id, self._held.task_version)], now=at(61))
             case "change":
                 await apply(self._store, make_definition(schedule=HOURLY), now=at(62))
 
