@@ -16,7 +16,8 @@ from croniter import croniter
 from cronsim import CronSim
 
 from oncue.errors import TriggerError
-from oncue.rules import pace, pattern, rrule, times, zones
+from oncue.rules import times
+from oncue.rules.triggers import pace, pattern, rrule, zones
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ZONE = "Europe/Athens"
@@ -103,13 +104,17 @@ BOMBS: dict[str, dict[str, object]] = {
     "a billion times": {"rrule": "DTSTART=20220101T000000;FREQ=MINUTELY;COUNT=1000000000"},
     "ten thousand years": {"rrule": "DTSTART=20220101T000000;FREQ=YEARLY;COUNT=10000"},
     "ten thousand seconds": {"rrule": "DTSTART=20220101T000000;FREQ=SECONDLY;COUNT=10000"},
-    "a hundred thousand exceptions": {"rrule": "FREQ=DAILY;DTSTART=20260101T000000;EXDATE=" + ",".join(["20260101T000000"] * 100_000)},
+    "a hundred thousand exceptions": {
+        "rrule": "FREQ=DAILY;DTSTART=20260101T000000;EXDATE=" + ",".join(["20260101T000000"] * 100_000)
+    },
     "as many exceptions as fit": {"rrule": f"DTSTART=20260101T000000;FREQ=DAILY;EXDATE={EXCLUDED}"},
     "as many exceptions as fit, and a COUNT": {
         "rrule": f"DTSTART=20260101T000000;FREQ=DAILY;COUNT=9999;EXDATE={EXCLUDED}"
     },
     "always in the gap": {
-        "rrule": "DTSTART=20200101T023000;FREQ=YEARLY;BYMONTH=3;BYDAY=2SU", "zone": "America/New_York", "dst": {"gap": "skip"}
+        "rrule": "DTSTART=20200101T023000;FREQ=YEARLY;BYMONTH=3;BYDAY=2SU",
+        "zone": "America/New_York",
+        "dst": {"gap": "skip"},
     },
 }  # fmt: skip
 """What somebody may send to make a clock busy. Each is refused, or answered at once."""

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -91,6 +91,85 @@ class TestSqliteSource(SourceConformance):
         async with asyncio.timeout(10):
             await asyncio.get_running_loop().shutdown_default_executor()
         assert threading.active_count() <= before
+
+    @pytest.mark.parametrize(
+        "spelling",
+        [
+            "2026-03-28 12:00:30",
+            "2026-03-28T12:00:30",
+            "2026-03-28 12:00:30.000000",
+            "2026-03-28T12:00:30Z",
+            "2026-03-28T12:00:30.000Z",
+            "2026-03-28T12:00:30+00:00",
+            "2026-03-28 12:00:30.000000+00:00",
+            "2026-03-28 14:00:30+02:00",
+            "2026-03-28T06:30:30-05:30",
+            "2026-03-28 12:00:30 UTC",
+        ],
+    )
+    async def test_times_in_any_spelling_are_found_and_the_next_of_them_is(self, rig: SourceRig, spelling: str) -> None:
+        await rig.run("create table visit (id integer primary key, starts_at text)")
+        await rig.run(f"insert into visit values (1, '{spelling}'), (2, '{spelling.replace('-28', '-29')}')")
+        due = datetime(2026, 3, 28, 12, 0, 30, tzinfo=UTC)
+
+        page = await rig.source.window(
+            "select id as key, starts_at as due_at from visit",
+            {},
+            after=due - timedelta(microseconds=1),
+            until=due,
+            cursor=None,
+            limit=9,
+        )
+        following = "select min(starts_at) from visit where starts_at > :after"
+
+        assert [entity.key for entity in page.entities] == [1]
+        assert await rig.source.first(following, after=due) == due + timedelta(days=1)
+
+    @pytest.mark.parametrize("kind", ["integer", "real"])
+    async def test_numbers_are_seconds_since_1970(self, rig: SourceRig, kind: str) -> None:
+        due = datetime(2026, 3, 28, 12, 0, 30, tzinfo=UTC)
+        await rig.run(f"create table visit (id integer primary key, starts_at {kind})")
+        await rig.run(f"insert into visit values (1, {due.timestamp():.0f}), (2, {due.timestamp() + 60:.0f})")
+
+        page = await rig.source.window(
+            "select id as key, starts_at as due_at from visit",
+            {},
+            after=due - timedelta(seconds=1),
+            until=due,
+            cursor=None,
+            limit=9,
+        )
+        following = "select min(starts_at) from visit where starts_at > unixepoch(:after)"
+
+        assert page.dues == {1: due}
+        assert await rig.source.first(following, after=due) == due + timedelta(seconds=60)
+
+    async def test_a_row_whose_due_time_is_none_is_rejected_in_each_window_and_its_neighbours_stay(
+        self, rig: SourceRig
+    ) -> None:
+        due = datetime(2026, 3, 28, 12, tzinfo=UTC)
+        await rig.run("create table visit (id integer primary key, starts_at)")
+        bad = "(1, 'soon'), (2, x'00'), (3, '2026-13-45'), (4, ''), (5, 1e300)"
+        await rig.run(f"insert into visit values {bad}, (6, '2026-03-28T12:00:00Z'), (7, null)")
+
+        found, cursor = [], None
+        while True:
+            page = await rig.source.window(
+                "select id as key, starts_at as due_at from visit",
+                {},
+                after=due - timedelta(seconds=1),
+                until=due,
+                cursor=cursor,
+                limit=2,
+            )
+            found.append(page)
+            cursor = page.cursor
+            if cursor is None:
+                break
+
+        assert [entity.key for page in found for entity in page.entities] == [6]
+        assert sorted(key for page in found for key, _ in page.rejected) == [1, 2, 3, 4]
+        assert all(page.dues.get(1) is None for page in found)
 
 
 class TestPostgresSource(SourceConformance):

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -48,12 +49,16 @@ class Accepted:
 
 @dataclass
 class Expected:
-    """What the load was: who is concerned by each scheduled task (due each whole second), which event starts what."""
+    """What the load was: who is concerned by each scheduled task (due each whole second), which event starts what.
+
+    `followed` are the keys in the data of each followed task, with the moment at which each is due.
+    """
 
     entities: dict[str, frozenset[str]] = field(default_factory=dict)
     subscribers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     accepted: list[Accepted] = field(default_factory=list)
     one_at_a_time: tuple[str, ...] = ()
+    followed: dict[str, dict[str, datetime]] = field(default_factory=dict)
 
 
 def violations(facts: Facts, received: Iterable[Received], expected: Expected) -> list[str]:
@@ -65,6 +70,8 @@ def violations(facts: Facts, received: Iterable[Received], expected: Expected) -
         nothing_is_doubled(facts),
         counts_add_up(facts),
         everybody_was_reached(facts, log, expected),
+        everybody_followed_was_reached(facts, log, expected),
+        windows_follow_each_other(facts, expected),
         ids_are_stable(facts, log),
         nothing_is_early(facts, log),
         schedules_are_consistent(facts),
@@ -115,7 +122,7 @@ def nothing_is_doubled(facts: Facts) -> Iterator[str]:
     """I2: one run for each cause of a task; one delivery a message and requeue; one dead letter an identity."""
     for what, keys in (
         ("runs", [(run["task_id"], run["cause"]) for run in facts.runs]),
-        ("due times", [(run["task_id"], run["due_at"]) for run in facts.runs if run["cause"].startswith("schedule:")]),
+        ("due times", [(run["task_id"], run["due_at"]) for run in facts.runs if _is_due_time(run)]),
         ("deliveries", [(one["run_id"], one["message_id"]) for one in facts.deliveries]),
         ("dead letters", [one["identity"] for one in facts.dead_letters]),
     ):
@@ -173,6 +180,45 @@ def everybody_was_reached(facts: Facts, log: list[Received], expected: Expected)
     yield from _recovered(facts, log)
 
 
+def everybody_followed_was_reached(facts: Facts, log: list[Received], expected: Expected) -> Iterator[str]:
+    """I1, I3, I4: whoever is in a followed task's data was handed over, as one message and not early, or is buried."""
+    for task, dues in expected.followed.items():
+        uuid = next((one["uuid"] for one in facts.tasks if one["name"] == task), None)
+        buried = {str(one["key_json"]) for one in facts.dead_letters if one["task_name"] == task}
+        ids: dict[str, set[str]] = defaultdict(set)
+        accepted: set[str] = set()
+        for one in log:
+            if one.task != task:
+                continue
+            ids[one.key].add(one.message_id)
+            accepted |= {one.key} if one.accepted else set()
+            if one.key not in dues:
+                yield f"I3 {task}: {one.key} was handed over, and is not in the data"
+            elif one.at < dues[one.key] - SKEW:
+                yield f"I4 {task}: {one.key} came {dues[one.key] - one.at} early"
+        if not dues:
+            yield f"I1 {task}: nobody was in the data: the test proves nothing"
+        for key, due in dues.items():
+            known = str(uuid5(UUID(uuid), f"followed:{due.isoformat().replace('+00:00', 'Z')}:{key}"))
+            if key not in accepted | buried:
+                yield f"I1 {task}: {key}, due at {due:%H:%M:%S.%f}, is lost"
+            if ids[key] - {known}:
+                yield f"I3 {task}: {key} came as messages {ids[key]}, not {known}"
+
+
+def windows_follow_each_other(facts: Facts, expected: Expected) -> Iterator[str]:
+    """I1: the windows of a followed task meet, without a gap and without an overlap."""
+    for task in facts.tasks:
+        if task["name"] not in expected.followed:
+            continue
+        windows = sorted(
+            (run["due_at"], run["previous_due_at"]) for run in _scheduled(facts, task["id"]) if _is_due_time(run)
+        )
+        for (end, _), (_, start) in pairwise(windows):
+            if start != end:
+                yield f"I1 {task['name']}: a window begins at {start}, where the last one ended at {end}"
+
+
 def _recovered(facts: Facts, log: list[Received]) -> Iterator[str]:
     arrived = {(one.message_id, one.requeue) for one in log if one.accepted}
     for letter in facts.dead_letters:
@@ -194,6 +240,8 @@ def ids_are_stable(facts: Facts, log: list[Received]) -> Iterator[str]:
         letter = letters.get(run["dead_letter_id"])
         if letter is not None and letter["message_id"]:
             known = letter["message_id"]
+        elif run["is_window"]:
+            continue  # its ids are made of task, due time and key: see `everybody_followed_was_reached`
         else:
             known = str(uuid5(UUID(letter["run_uuid"] if letter else one.run), one.key))
         if one.message_id != known:
@@ -216,7 +264,7 @@ def schedules_are_consistent(facts: Facts) -> Iterator[str]:
     for schedule in facts.schedules:
         name = facts.task_name(schedule["task_id"])
         last, following = schedule["last_due_at"], schedule["next_at"]
-        if schedule["state"] == "active" and following is None:
+        if schedule["state"] == "active" and following is None and "next" not in schedule["timing"]["schedule"]:
             yield f"I5 {name}: active without a next time"
         if last is not None and following is not None and following <= last:
             yield f"I5 {name}: next {following} is not after last {last}"
@@ -335,6 +383,11 @@ def _concerned(facts: Facts, run: dict[str, Any], expected: Expected) -> frozens
 
 def _scheduled(facts: Facts, task_id: int) -> list[dict[str, Any]]:
     return [run for run in facts.runs if run["task_id"] == task_id and run["cause"].startswith("schedule:")]
+
+
+def _is_due_time(run: dict[str, Any]) -> bool:
+    """Say whether a run is of the schedule's own due time, and not for rows that appeared late."""
+    return run["cause"].startswith("schedule:") and ":late:" not in run["cause"]
 
 
 def _seconds(after: datetime, until: datetime | None) -> Iterator[datetime]:

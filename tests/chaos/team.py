@@ -95,6 +95,7 @@ class Team:
         with contextlib.closing(sqlite3.connect(shop)) as connection, connection:
             connection.execute("create table customer (id text primary key)")
             connection.executemany("insert into customer values (?)", [(key,) for key in KEYS])
+            connection.execute("create table cue (key text primary key, due_at text)")
         config = folder / "oncue.toml"
         text = SETTINGS.format(store=store, shop=shop, drain=drain)
         config.write_text(text + (BROKER.format(url=amqp, queue=queue) if amqp else ""))
@@ -160,6 +161,28 @@ class Team:
         target = BrokerTarget("main", queue)
         return Definition(name, target, on=(Subscription(event),), resolve=EventResolver(), retry=RETRY)
 
+    def reminders(self, name: str = "reminders", *, event: str = "cue.put", query: str = "") -> Definition:
+        """A task that follows the shop's cues, which `shopping` puts: ahead, and some of them late."""
+        self.expected.followed[name] = {}
+        return Definition(
+            name,
+            HttpTarget(f"{self.worker}?{query}", concurrency=3, timeout=TIMEOUT),
+            schedule={
+                "next": {"sql": "select min(due_at) from cue where due_at > :after", "source": "shop"},
+                "recheck": "1s",
+                "lookback": "1m",
+            },
+            resolve=SqlResolver("select key, due_at from cue", "shop"),
+            on=(Subscription(event, do="touch"),),
+            retry=RETRY,
+        )
+
+    def put_cue(self, key: str, due_at: datetime) -> None:
+        with contextlib.closing(sqlite3.connect(self.folder / "shop.db", timeout=10)) as connection, connection:
+            connection.execute("insert into cue values (?, ?)", (key, f"{due_at:%Y-%m-%d %H:%M:%S.%f}"))
+        for dues in self.expected.followed.values():
+            dues[key] = due_at
+
     async def start(self, *components: str, crash: str | None = None, port: int | None = None) -> Process:
         """Start one component's executable, or several in one process; one that is to die at `crash` is not awaited."""
         takes_events = {"ingest", "api"} & set(components)
@@ -219,6 +242,11 @@ class Team:
                 while not over.is_set():
                     number += 1
                     await self.post(session, uuid4().hex, key=f"o{number}")
+                    if self.expected.followed:
+                        ahead = (0.2, 1.5, -0.5, 0.01)[number % 4]  # seconds
+                        self.put_cue(f"c{number}", datetime.now(UTC) + timedelta(seconds=ahead))
+                        if number % 3:
+                            await self.post(session, uuid4().hex, type="cue.put", key=f"c{number}")
                     await asyncio.sleep(pause)
 
         task = asyncio.create_task(shop())
@@ -232,7 +260,7 @@ class Team:
     async def pause(self) -> None:
         """Pause whatever has a schedule, so that no more becomes due."""
         async with self.app() as app:
-            for name in self.expected.entities:
+            for name in (*self.expected.entities, *self.expected.followed):
                 await app.pause(name, reason="the load is over")
 
     async def facts(self) -> Facts:
@@ -254,9 +282,19 @@ class Team:
 
         async def is_on_time() -> bool:
             facts = await self.facts()
-            return all(one["next_at"] > facts.now for one in facts.schedules if one["state"] == "active")
+            known = [one["next_at"] for one in facts.schedules if one["state"] == "active" and one["next_at"]]
+            return all(moment > facts.now for moment in known)
 
         await until(is_on_time, within=within, what="schedules on time")
+
+    async def followed_up(self, *, within: timedelta = timedelta(seconds=30)) -> None:
+        """Wait until everybody in the data of the followed tasks has been tried."""
+        wanted = {(name, key) for name, dues in self.expected.followed.items() for key in dues}
+
+        async def is_done() -> bool:
+            return wanted <= {(one.task, one.key) for one in read_log(self.log)}
+
+        await until(is_done, within=within, what="everybody who is followed")
 
     async def settled(self, *, within: timedelta = timedelta(seconds=30)) -> None:
         """Wait until nothing is open, once the clocks are stopped."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +32,18 @@ async def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
     store = folder / "oncue.db"
     with processes(folder) as start:
         team = await Team.open(f"sqlite:///{store}", folder, start)
-        await team.apply(team.pages(query="refuse=e2:1,e5:99"), team.orders())
+        await team.apply(team.pages(query="refuse=e2:1,e5:99"), team.orders(), team.reminders())
         running = await team.start(*COMPONENTS)
         async with aiohttp.ClientSession() as session:
             for number in range(3):
                 await team.post(session, f"event-{number}", key=f"o{number}")
+                team.put_cue(f"c{number}", datetime.now(UTC) + timedelta(seconds=number / 2))
 
         async def has_dead_letters() -> bool:
             return len((await team.facts()).dead_letters) >= 2
 
         await until(has_dead_letters, within=timedelta(seconds=30))
+        await team.followed_up()
         running.terminate()
         assert await running.wait() == 0, running.output
         ending = await team.start("dispatcher", "failures")
@@ -110,6 +112,10 @@ async def test_a_store_that_kept_all_promises_passes(kept: Kept, tmp_path: Path)
         ("update dead_letters set ended_reason = null", "recovered without a reason"),
         ("update schedules set state = 'stopped'", "stopped without a reason"),
         (
+            "update runs set previous_due_at = datetime(previous_due_at, '-1 second') || '+00:00' where is_window",
+            "a window begins at",
+        ),
+        (
             "insert into deliveries select 99, run_id, message_id, key_json, data, requeue, state, reason, ready_at, "
             "attempts, fence, errors, created_at, ended_at from deliveries where id = 1",
             "I2 2 deliveries",
@@ -155,6 +161,13 @@ async def test_a_log_that_tells_another_story_is_named(kept: Kept, tmp_path: Pat
         "which does not exist": [*log, replace(run, run="nobody's")],
         "early": [*log, replace(run, at=run.due - timedelta(seconds=1))],
         "never received again": without_first(log, message_id=requeued.message_id, requeue=1),
+        "c1, due at": without_first(log, key="c1"),
+        "c2 came as messages": [replace(one, message_id=run.message_id) if one.key == "c2" else one for one in log],
+        "c0 came 0:59:59": [replace(one, at=one.at - timedelta(hours=1)) if one.key == "c0" else one for one in log],
+        "c9 was handed over, and is not in the data": [
+            *log,
+            replace(next(one for one in log if one.key == "c0"), key="c9"),
+        ],
         "handed over in 2 parts": [replace(one, at=later) if one == run else one for one in log],
     }
 

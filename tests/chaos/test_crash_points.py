@@ -46,7 +46,9 @@ async def test_a_component_that_dies_at_a_point_breaks_no_promise(
     point: str, store_url: str, make_team: MakeTeam
 ) -> None:
     team = await make_team(store_url)
-    await team.apply(team.pages(query="refuse=e2:1,e5:99"), team.orders(query="refuse=o7:1"))
+    await team.apply(
+        team.pages(query="refuse=e2:1,e5:99"), team.orders(query="refuse=o7:1"), team.reminders(query="refuse=c5:1")
+    )
     victim = point.partition(".")[0]
     takes_events = ("ingest", "api")
     without = takes_events if victim in takes_events else (victim,)
@@ -107,6 +109,7 @@ async def requeue_until_dead(team: Team, dying: Process) -> None:
 
 async def end(team: Team, *processes: Process) -> None:
     """Stop what makes runs, let everything end, requeue what failed, let that end too, and ask all to leave."""
+    await team.followed_up()
     await team.pause()
     await team.settled()
     for _ in range(3):

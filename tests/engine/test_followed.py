@@ -8,6 +8,7 @@ import sys
 import types
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -301,7 +302,7 @@ async def test_a_next_that_fails_moves_no_horizon_and_is_asked_again_with_a_grow
         tries.append((await where(stage)).ready_at)
 
     failing = await where(stage)
-    pauses = [(later - sooner).total_seconds() for sooner, later in zip(tries, tries[1:], strict=False)]  # type: ignore[operator]
+    pauses = [(later - sooner).total_seconds() for sooner, later in pairwise(tries)]  # type: ignore[operator]
     figures = await stage.store.read(watch.figures, now=stage.now)
     (told,) = await stage.store.read(followed.unanswered)
     assert horizon == failing.horizon == after_noon(30)
@@ -448,8 +449,9 @@ async def test_a_change_keeps_the_horizon_and_asks_the_new_query(stage: Stage) -
     book(stage, "late", after_noon(25))
 
     stage.now = after_noon(50)
-    earlier = "select min(datetime(starts_at, '-20 seconds')) from appointment where datetime(starts_at, '-20 seconds') > :after"
-    due = "select id as key, datetime(starts_at, '-20 seconds') as due_at from appointment"
+    before = "datetime(starts_at, '-20 seconds')"
+    earlier = f"select min({before}) from appointment where {before} > :after"
+    due = f"select id as key, {before} as due_at from appointment"
     await stage.apply(
         remind(stage, schedule={"next": {"sql": earlier, "source": "app"}}, resolve=SqlResolver(due, "app"))
     )

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from oncue.rules import identity, times
-from oncue.rules.placing import CALENDAR, FIXED, WILDCARD, Placing, read_placing
+from oncue.rules.triggers.placing import CALENDAR, FIXED, WILDCARD, Placing, read_placing
 
 NEW_YORK = "America/New_York"
 SPRING, AUTUMN = datetime(2026, 3, 8, 5, tzinfo=UTC), datetime(2026, 11, 1, 4, tzinfo=UTC)
@@ -141,7 +141,12 @@ NOTES: list[tuple[dict[str, object], dict[str, str], str, str | None]] = [
     ({"cron": "10,30 2 * * *"}, {"gap": "shift"}, "2026-03-08T07:30:00Z", "moved from 02:30"),
     ({"cron": "0 3 * * *"}, {"gap": "shift"}, "2026-03-08T07:00:00Z", None),
     ({"cron": "*/30 * * * *"}, {"gap": "after"}, "2026-03-08T07:00:00Z", "moved from 02:00, 02:30"),
-    ({"cron": "*/10 * * * *"}, {"gap": "after"}, "2026-03-08T07:00:00Z", "moved from 02:00, 02:10, 02:20, 02:30 and 2 more"),
+    (
+        {"cron": "*/10 * * * *"},
+        {"gap": "after"},
+        "2026-03-08T07:00:00Z",
+        "moved from 02:00, 02:10, 02:20, 02:30 and 2 more",
+    ),
     ({"cron": "*/10 * * * *"}, {"gap": "after"}, "2026-03-08T07:10:00Z", None),
     ({"cron": "30 1 * * *"}, {"repeat": "last"}, "2026-11-01T06:30:00Z", "second of two"),
     ({"cron": "30 1 * * *"}, {"repeat": "both"}, "2026-11-01T05:30:00Z", "first of two"),

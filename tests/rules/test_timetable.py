@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from oncue.definition import Calendar, Override
-from oncue.rules import search, times
+from oncue.rules import times
+from oncue.rules.triggers import search
 
 TICK = timedelta(microseconds=1)
 ATHENS = "Europe/Athens"

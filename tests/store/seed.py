@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 TIMING = '{"schedule":{"every":"1h"}}'
 VERBS = ("apply", "pause", "resume", "calendar", "reckon")
 BY_CALENDAR = '{"schedule":{"cron":"* * * * *"},"calendars":[{"name":"holidays","weekdays":[]}]}'
@@ -31,7 +32,7 @@ def tables(scale: float) -> dict[str, tuple[tuple[str, ...], Rows]]:
         "runs": (
             (
                 *("id", "uuid", "task_id", "task_version", "cause", "due_at", "asked_at", "ready_at", "ended_at"),
-                *("state", "overlap", "event_id", "backfill_id", "open"),
+                *("state", "overlap", "event_id", "backfill_id", "open", "is_window"),
             ),
             _runs(2 * tasks, tasks),
         ),
@@ -67,6 +68,14 @@ def tables(scale: float) -> dict[str, tuple[tuple[str, ...], Rows]]:
             ),
             _backfills(tasks // 50),
         ),
+        "followed": (
+            (
+                *("task_id", "touched", "answered", "asking", "fence", "ready_at", "seen_at", "failures", "reach"),
+                *("look_at", "late", "failing_since"),
+            ),
+            _followed(tasks // 5),
+        ),
+        "handed_over": (("task_id", "due_at", "key_text"), _handed_over(tasks)),
         "audit": (("id", "happened_at", "actor", "verb", "subject"), _audit(tasks // 2)),
     }
 
@@ -120,6 +129,7 @@ def _runs(count: int, tasks: int) -> Rows:
             *(n, _uuid(2, n), n % tasks + 1, 1, f"schedule:{n}", due, due, ready, ended, state, overlap, event),
             n // 1000 + 1 if n % 20 == 0 else None,
             2 if state == "settling" else 0,
+            n % 20 < 4,
         )
 
 
@@ -155,6 +165,19 @@ def _ledger(count: int, tasks: int) -> Rows:
 def _backfills(count: int) -> Rows:
     for n in range(1, count + 1):
         yield n, _uuid(7, n), n, 1, _ago(n, 60), NOW, 50, "tester", _ago(count - n, 60)
+
+
+def _followed(count: int) -> Rows:
+    for n in range(1, count + 1):
+        ready, failing = NOW + timedelta(seconds=n % 3600), _ago(n, 1) if n % 500 == 0 else None
+        reach = NOW - timedelta(hours=1) if n % 50 else NEVER
+        yield n, 7, 7, False, 3, ready, _ago(n, 1), 0, reach, ready if n % 3 == 0 else None, 0, failing
+
+
+def _handed_over(count: int) -> Rows:
+    """Of a few tasks, of the last two hours."""
+    for n in range(1, count + 1):
+        yield n % 20 + 1, _ago(n, 7200 / count), f"k{n}"
 
 
 def _audit(count: int) -> Rows:

@@ -74,7 +74,18 @@ def parameters(statement: sql.Statement, body: str, *, batch: int = BATCH) -> di
 def _value(name: str, body: str) -> Any:
     if name == "before" and "id < :before" in body:
         return 2**62
-    moments = {"now": 0, "until": 2, "after_at": -5, "first": -3600, "last": 0, "before": -86_400, "ready_at": 0}
+    moments = {
+        "now": 0,
+        "until": 2,
+        "after_at": -5,
+        "first": -3600,
+        "after": -3600,
+        "held": 5,
+        "look_at": 60,
+        "last": 0,
+        "before": -86_400,
+        "ready_at": 0,
+    }
     words = {
         "name": "task-77",
         "seen": "running",
@@ -91,11 +102,14 @@ def _value(name: str, body: str) -> Any:
         "fence": 1,
         "requeue_id": 5,
         "version": 1,
+        "touched": 9,
     }
     if name == "limit":
         return 50 if "delete" in body else BATCH  # as a thousand is to a table of millions
     if name == "seen" and "sent = :seen" in body:
         return 3
+    if name == "never":
+        return seed.NEVER
     if name in moments:
         return NOW + timedelta(seconds=moments[name])
     if name in ("uuid", "message_id"):
@@ -118,7 +132,7 @@ def _field(name: str, kind: str, number: int) -> Any:
 
 
 # Where the table is small, or what is asked for is the greater part of it, a scan is right.
-SCANS = {"backfills", "calendars", "components", "requeues", "clock_samples", "task_changes"}
+SCANS = {"backfills", "calendars", "components", "followed", "requeues", "clock_samples", "task_changes"}
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +247,7 @@ def test_sqlite_uses_the_index_that_the_comment_names(seeded_sqlite: sqlite3.Con
     scans = [
         line
         for line in plan
-        if re.match(r"SCAN (?!rows|json_each|picked|counted|\(|backfills|calendars|components|requeues)", line)
+        if re.match(r"SCAN (?!rows|json_each|picked|counted|\(|backfills|calendars|components|followed|requeues)", line)
     ]
     assert [line for line in scans if "USING" not in line and not line.startswith("SCAN CONSTANT")] == []
     used = {word for choice in one.indexes for word in choice if word in lines}

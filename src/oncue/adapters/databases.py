@@ -58,15 +58,15 @@ class SqliteSource:
         cursor: str | None,
         limit: int,
     ) -> Page:
+        body, inside = query.body_of(sql, style="named"), window.SQLITE_INSIDE
         text = window.page_of(
-            query.body_of(sql, style="named"),
-            follows=cursor is not None,
-            inside=window.SQLITE_INSIDE,
-            due=window.SQLITE_DUE,
-            key="q.key collate binary",
+            body, follows=cursor is not None, inside=inside, due=window.SQLITE_DUE, key="q.key collate binary"
         )
-        bounds = window.sqlite_bounds(after, until, cursor=cursor, limit=limit)
-        return window.read_page(await self._rows(text, {**parameters, **bounds}), limit=limit)
+        bound = {**parameters, **window.sqlite_bounds(after, until, cursor=cursor, limit=limit)}
+        page = window.read_page(await self._rows(text, bound), limit=limit)
+        if cursor is None and page.cursor is not None:  # the comparison with the last row passes over nulls
+            query.read_entities(await self._rows(window.without_key_of(body, inside=inside), bound))
+        return page
 
     async def first(self, sql: str, *, after: datetime) -> datetime | None:
         """Return the time that a query answers. It is asked again with `:after` spelled as the column is, where texts
@@ -165,7 +165,7 @@ class PostgresSource:
         body = query.body_of(sql, style="numbered")
         bound = {**parameters, **window.bounds(after, until, cursor=cursor, limit=limit)}
         page = window.read_page(await self._rows(window.page_of(body, follows=cursor is not None), bound), limit=limit)
-        if cursor is None and page.cursor is not None:  # as in `page`
+        if cursor is None and page.cursor is not None:  # as above
             query.read_entities(await self._rows(window.without_key_of(body), bound))
         return page
 

@@ -19,8 +19,9 @@ from oncue.cli.ahead import ask_store, read_trigger, with_calendars
 from oncue.cli.session import opened
 from oncue.errors import NotFound, OncueError
 from oncue.model import Schedule
-from oncue.rules import followed, identity, times, zones
-from oncue.rules.at import read_moment
+from oncue.rules import followed, identity, times
+from oncue.rules.triggers import zones
+from oncue.rules.triggers.at import read_moment
 from oncue.store import codec, tasks
 from oncue.taskfile import read_task_file
 
@@ -99,6 +100,7 @@ def next_of_file(file: Path, task: str, *, after: datetime, count: int) -> Plan:
         return _plan_followed(followed.read_followed(spec), [], [])
     calendars = with_calendars(read, ask_store(read.definitions))
     trigger = read_trigger(known[task], calendars, anchor=after)
+    times.check(trigger, after)
     return _plan(trigger, times.times_between(trigger, after, FOREVER, count), count)
 
 

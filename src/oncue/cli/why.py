@@ -83,8 +83,7 @@ def explain_nothing(task: Task, schedule: Schedule | None, *, at: datetime | Non
 
 
 def _of_run(run: Run, *, grace: timedelta) -> WhyTime:
-    verdict, cause = verdicts.of_run(run, grace=grace), CAUSES.get(run.kind, run.cause)
-    cause = LATE if ":late:" in run.cause else cause
+    verdict, cause = verdicts.of_run(run, grace=grace), _cause(run)
     caught_up = " and was caught up" if run.caught_up else ""
     ends = f"Run {run.uuid}, version {run.task_version}."
     return WhyTime(
@@ -125,6 +124,10 @@ def _what_became_of(run: Run) -> str:
     }[run.state]
 
 
+def _cause(run: Run) -> str:
+    return LATE if run.kind == "schedule" and ":late:" in run.cause else CAUSES.get(run.kind, run.cause)
+
+
 def _of_entry(entry: Mapping[str, Any]) -> WhyTime:
     count, first, last = entry["count"], entry["first_due_at"], entry["last_due_at"]
     verdict, version = verdicts.of_entry(entry["verdict"]), entry["task_version"]
@@ -145,6 +148,12 @@ def _of_entry(entry: Mapping[str, Any]) -> WhyTime:
     )
 
 
+def _explained(schedule: Schedule, at: datetime) -> str:
+    if codec.read_followed(schedule.timing) is not None:
+        return "its data says who is due then."
+    return times.explain(codec.read_trigger(schedule.timing), at)
+
+
 def _nothing(task: Task, schedule: Schedule | None, *, at: datetime | None, now: datetime) -> str:
     if schedule is None:
         return f'Task "{task.name}" has no schedule: it runs when an event starts it, or when it is fired.'
@@ -154,7 +163,7 @@ def _nothing(task: Task, schedule: Schedule | None, *, at: datetime | None, now:
     if at is None:
         return f'Task "{task.name}" has not been due yet.{following}'
     if at > now:
-        return f"That time has not come yet.{following}"
+        return f"{show_time(at)}  That time has not come yet: {_explained(schedule, at)}{following}"
     if at < task.created_at:
         return f'Task "{task.name}" was created at {show_time(task.created_at)}, after that time.{following}'
     if codec.read_followed(schedule.timing) is not None:

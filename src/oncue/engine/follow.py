@@ -112,7 +112,7 @@ class Follow:
                 self._start(self._asks, self._ask(one))
         if looks:
             for one in await self._store.write(followed.claim_looks, now=now, until=until, limit=looks):
-                self._start(self._looks, self._look(replace(one, look_at=until)))
+                self._start(self._looks, self._look(one))
         return len(self._asks) < self._most_asks and len(self._looks) < self._most_looks
 
     def _start(self, group: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:

@@ -267,9 +267,11 @@ def unanswered(*, limit: int = 100) -> Steps[list[tuple[str, str, datetime]]]:
 
 def sweep(*, limit: int) -> Steps[int]:
     """Delete what no window and no look can reach any more; answer how many rows went."""
-    gone = yield ask("delete_handed_over", limit=limit)
-    ended = yield ask("delete_ended_followed", never=NEVER)
-    return len(gone) + len(ended)
+    gone = 0
+    for row in (yield ask("find_unreached", limit=limit)):
+        until = codec.known_time(row["until"])
+        gone += len((yield ask("delete_handed_over", task_id=row["task_id"], until=until)))
+    return gone + len((yield ask("delete_ended_followed", never=NEVER)))
 
 
 def _make_late(schedule: Schedule, number: int, *, start: datetime, until: datetime, now: datetime) -> Steps[None]:

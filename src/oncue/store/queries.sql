@@ -21,8 +21,7 @@ where id = 1
 
 -- name: list_tasks
 -- All tasks: for an apply, for listings and for the ingest's cache.
-select tasks.id, tasks.uuid, tasks.version, tasks.state, tasks.reason, tasks.created_at, tasks.changed_at,
-    tasks.resume_at, definitions.definition
+select {columns of task}
 from tasks
 join definitions on definitions.task_id = tasks.id and definitions.version = tasks.version
 where {tasks.state in task.remove}
@@ -38,8 +37,7 @@ limit :limit
 
 -- name: read_task
 -- Served by tasks_name.
-select tasks.id, tasks.uuid, tasks.version, tasks.state, tasks.reason, tasks.created_at, tasks.changed_at,
-    tasks.resume_at, definitions.definition
+select {columns of task}
 from tasks
 join definitions on definitions.task_id = tasks.id and definitions.version = tasks.version
 where tasks.name = :name
@@ -158,20 +156,20 @@ limit :limit
 
 -- name: lock_schedule
 -- Served by the primary key.
-select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
+select {columns of schedule}
 from schedules
 where task_id = :task_id
 {lock}
 
 -- name: read_schedule
 -- Served by the primary key.
-select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
+select {columns of schedule}
 from schedules
 where task_id = :task_id
 
 -- name: list_schedules
 -- All schedules, for listings.
-select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
+select {columns of schedule}
 from schedules
 order by task_id
 
@@ -237,7 +235,7 @@ update schedules
 set runs_left = runs_left + 1, version = version + 1
 where task_id in {each:ids bigint}
   and runs_left is not null
-returning task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
+returning {columns of schedule}
 
 -- name: revive_schedule
 -- Served by the primary key or schedules_resting.
@@ -260,7 +258,7 @@ where task_id = :task_id
 
 -- name: list_by_older_zone_data
 -- Served by the primary key: all schedules, a range of ids at a time, once in the life of a clock.
-select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
+select {columns of schedule}
 from schedules
 where task_id > :after_id
   and task_id <= :up_to_id
@@ -295,7 +293,7 @@ where id in {each:ids bigint}
 
 -- name: read_upcoming
 -- Served by schedules_due.
-select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
+select {columns of schedule}
 from schedules
 where {state in schedule.fire}
   and (next_at, task_id) > (:after_at, :after_id)
@@ -451,7 +449,7 @@ where task_id in (select task_id from picked)
 returning task_id
 
 -- name: renew_look
--- Served by the primary key.
+-- Served by the primary key or followed_look.
 update followed
 set look_at = :until
 where task_id = :task_id
@@ -470,7 +468,7 @@ where followed.task_id in {each:ids bigint}
 order by followed.task_id
 
 -- name: list_following
--- All of them, for listings. Served by the primary keys.
+-- All of them, for listings.
 select schedules.*, tasks.name, followed.touched, followed.answered, followed.fence, followed.ready_at, followed.seen_at,
     followed.asked_at, followed.answer_at, followed.failures, followed.failing_since, followed.reason as why,
     followed.reach, followed.look_at
@@ -525,7 +523,7 @@ set next_at = :next_at, version = version + 1
 where task_id = :task_id
 
 -- name: record_look
--- Served by the primary key.
+-- Served by the primary key or followed_look.
 update followed
 set look_at = :look_at,
     reach = case when reach < :reach then :reach else reach end,
@@ -535,7 +533,7 @@ where task_id = :task_id
 returning late
 
 -- name: fail_look
--- Served by the primary key.
+-- Served by the primary key or followed_look.
 update followed
 set look_at = :look_at
 where task_id = :task_id
@@ -593,15 +591,26 @@ where followed.failing_since is not null
 order by tasks.name
 limit :limit
 
--- name: delete_handed_over
--- Served by the primary key. What no window and no look can reach any more.
-delete from handed_over
-where (task_id, due_at, key_text) in (
-    select handed_over.task_id, handed_over.due_at, handed_over.key_text
+-- name: find_unreached
+-- Served by the primary key. Whom no window and no look can reach any more, a batch of them; the order of the join is meant.
+select picked.task_id, max(picked.due_at) as until
+from (
+    select handed_over.task_id, handed_over.due_at
     from followed
-    join handed_over on handed_over.task_id = followed.task_id and handed_over.due_at <= followed.reach
+    cross join handed_over
+    where handed_over.task_id = followed.task_id
+      and handed_over.due_at <= followed.reach
+    order by handed_over.task_id, handed_over.due_at
     limit :limit
-)
+) as picked
+group by picked.task_id
+order by picked.task_id
+
+-- name: delete_handed_over
+-- Served by the primary key.
+delete from handed_over
+where task_id = :task_id
+  and due_at <= :until
 returning task_id
 
 -- name: delete_ended_followed
@@ -866,9 +875,7 @@ returning id
 
 -- name: read_runs_by_id
 -- Served by the primary key.
-select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
-    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
-    events.data as event_data
+select {columns of run}
 from runs
 join tasks on tasks.id = runs.task_id
 left join events on events.id = runs.event_id
@@ -876,9 +883,7 @@ where runs.id in {each:ids bigint}
 
 -- name: read_run_by_uuid
 -- Served by runs_uuid.
-select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
-    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
-    events.data as event_data
+select {columns of run}
 from runs
 join tasks on tasks.id = runs.task_id
 left join events on events.id = runs.event_id
@@ -927,9 +932,7 @@ returning id, task_id
 
 -- name: list_runs
 -- Served by the primary key, backwards.
-select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
-    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
-    events.data as event_data
+select {columns of run}
 from runs
 join tasks on tasks.id = runs.task_id
 left join events on events.id = runs.event_id
@@ -940,9 +943,7 @@ limit :limit
 
 -- name: list_runs_of_task
 -- Served by runs_task, backwards.
-select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
-    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
-    events.data as event_data
+select {columns of run}
 from runs
 join tasks on tasks.id = runs.task_id
 left join events on events.id = runs.event_id
@@ -954,9 +955,7 @@ limit :limit
 
 -- name: read_runs_between
 -- Served by runs_task.
-select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
-    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
-    events.data as event_data
+select {columns of run}
 from runs
 join tasks on tasks.id = runs.task_id
 left join events on events.id = runs.event_id

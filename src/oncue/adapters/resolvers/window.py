@@ -23,6 +23,7 @@ INSIDE: Final = "q.due_at > :oncue_window_start and q.due_at <= :oncue_window_en
 SQLITE_DUE: Final = "oncue_due(q.due_at)"
 SQLITE_INSIDE: Final = f"""case
     when typeof(q.due_at) = 'text' and q.due_at glob '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*'
+        and julianday(substr(q.due_at, 1, 10)) is not null
         and (q.due_at < :oncue_day_before or q.due_at > :oncue_day_after) then false
     when typeof(q.due_at) in ('integer', 'real')
         and (q.due_at < :oncue_second_before or q.due_at > :oncue_second_after) then false
@@ -36,9 +37,9 @@ def page_of(body: str, *, follows: bool, inside: str = INSIDE, due: str = "q.due
     return f"select q.* from ({body}\n) q where {inside}{after} order by {due}, {key} limit :oncue_limit"
 
 
-def without_key_of(body: str) -> str:
+def without_key_of(body: str, *, inside: str = INSIDE) -> str:
     """Return the query that finds a row of a window whose key is null: no page after the first would show it."""
-    return f"select q.key from ({body}\n) q where q.key is null and {INSIDE} limit 1"
+    return f"select q.key from ({body}\n) q where q.key is null and {inside} limit 1"
 
 
 def one_of(body: str) -> str:

@@ -13,6 +13,7 @@ from oncue.adapters.base import Source
 from oncue.adapters.resolvers.sql import LONGEST_KEY
 from oncue.errors import ResolveError
 from oncue.model import Key
+from oncue.testing.conformance.windows import WindowConformance
 
 PARAMETERS: dict[str, Any] = {
     "due_at": datetime(2026, 3, 28, 7, tzinfo=UTC),
@@ -30,7 +31,7 @@ class SourceRig:
     run: Callable[[str], Awaitable[None]]
 
 
-class SourceConformance:
+class SourceConformance(WindowConformance):
     """Every test here holds for every source."""
 
     pytestmark = pytest.mark.anyio

@@ -11,7 +11,9 @@ from oncue.testing.conformance.stores.calendars import CalendarConformance
 from oncue.testing.conformance.stores.deliveries import DeliveryConformance
 from oncue.testing.conformance.stores.events import EventConformance
 from oncue.testing.conformance.stores.failures import FailureConformance
+from oncue.testing.conformance.stores.followed import FollowedConformance
 from oncue.testing.conformance.stores.holds import HoldConformance
+from oncue.testing.conformance.stores.late_rows import LateRowsConformance
 from oncue.testing.conformance.stores.moves import MoveConformance
 from oncue.testing.conformance.stores.overlap import OverlapConformance
 from oncue.testing.conformance.stores.runs import RunConformance
@@ -23,6 +25,8 @@ from oncue.testing.conformance.stores.upkeep import UpkeepConformance
 class StoreConformance(
     TaskConformance,
     ScheduleConformance,
+    FollowedConformance,
+    LateRowsConformance,
     CalendarConformance,
     RunConformance,
     OverlapConformance,

@@ -56,8 +56,8 @@ class MonthEnd:
 class Pattern:
     """Bit sets of the second, minute, hour, day, month and weekday (Sunday is bit 0) that match.
 
-    With `is_either` a day matches by its date or by its weekday, else by both. With `years` only those have matches, with
-    `rhythm` only the days that it knows too. A walk ends after `reach`.
+    With `is_either` a day matches by its date or by its weekday, else by both. With `years` only those have matches,
+    with `rhythm` only the days that it knows too. A walk ends after `reach`.
     """
 
     seconds: int

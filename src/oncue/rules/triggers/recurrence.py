@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Final
 
-from oncue.rules.pattern import SECOND, Pattern, bits_of, month_of
+from oncue.rules.triggers.pattern import SECOND, Pattern, bits_of, month_of
 
 DAY: Final = timedelta(days=1)
 WEEK: Final = 0b1111111
@@ -22,9 +22,9 @@ EVERY_DAY: Final = (1 << 32) - 2
 class Steps:
     """The days that are in step with the start, by period and interval, and that stand in their places.
 
-    Weekdays count Sunday as 0, `week_start` counts Monday as 0. `places` are weekdays with their number in the month, or
-    in the year with `in_year`; `weekdays` are those without. `year_days` has bit 1 for the first day of a common and of a
-    leap year. `weeks` are ISO's, but for the day that they start on.
+    Weekdays count Sunday as 0, `week_start` counts Monday as 0. `places` are weekdays with their number in the month,
+    or in the year with `in_year`; `weekdays` are those without. `year_days` has bit 1 for the first day of a common and
+    of a leap year. `weeks` are ISO's, but for the day that they start on.
     """
 
     freq: str
@@ -209,7 +209,7 @@ class Recurrence:
         return min(abs(place) for place in self.places) <= days * self._daily
 
     def _count_picked(self, start: datetime, end: datetime) -> int:
-        """Return how many are picked in [start, end): by the length of each period that lies within, else one by one."""
+        """Return how many are picked in [start, end): by the length of each period within, else one by one."""
         if self.freq == "DAILY":
             low, high = (datetime.combine(edge + DAY, time()) for edge in (start, end - DAY))
             if low < high:

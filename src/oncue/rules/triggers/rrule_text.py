@@ -12,13 +12,13 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from oncue.errors import TriggerError
-from oncue.rules.at import EARLIEST_YEAR, LATEST_YEAR
-from oncue.rules.pace import Pace
-from oncue.rules.pattern import ALL_WEEKDAYS, MINUTE, SECOND, MonthEnd, Pattern
-from oncue.rules.placing import CALENDAR, WILDCARD, Placing, read_placing, refuse_placing
-from oncue.rules.recurrence import Recurrence, Steps
-from oncue.rules.rrule import Rrule
-from oncue.rules.zones import first_shown, place_wall
+from oncue.rules.triggers.at import EARLIEST_YEAR, LATEST_YEAR
+from oncue.rules.triggers.pace import Pace
+from oncue.rules.triggers.pattern import ALL_WEEKDAYS, MINUTE, SECOND, MonthEnd, Pattern
+from oncue.rules.triggers.placing import CALENDAR, WILDCARD, Placing, read_placing, refuse_placing
+from oncue.rules.triggers.recurrence import Recurrence, Steps
+from oncue.rules.triggers.rrule import Rrule
+from oncue.rules.triggers.zones import first_shown, place_wall
 
 LONGEST: Final = 10_000
 SEARCHED: Final = timedelta(days=366 * 41)
@@ -103,7 +103,7 @@ def _dated(
 
 
 def _elapsed(text: str, zone: ZoneInfo, parts: Parts, start: datetime, anchored: datetime | None) -> Rrule:
-    """Return a rule of hours or minutes. Without BYMINUTE an hour has the start's minute in it, wherever clocks put it."""
+    """Return a rule of hours or minutes. Without BYMINUTE an hour has the start's minute, wherever clocks put it."""
     first = anchored or start.replace(tzinfo=zone).astimezone(UTC)
     minute = timedelta(minutes=start.minute if parts.freq == "HOURLY" else 0, seconds=start.second)
     follows_start = parts.freq == "HOURLY" and "BYMINUTE" not in parts.numbers

@@ -15,8 +15,8 @@ from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
 from oncue.errors import TriggerError
-from oncue.rules.pattern import SECOND, Walls
-from oncue.rules.placing import Placing
+from oncue.rules.triggers.pattern import SECOND, Walls
+from oncue.rules.triggers.placing import Placing
 
 PROBE: Final = timedelta(days=3)
 """No zone has changed its offset and back within 95 hours since 1900 (the closest: tests/rules/test_zones.py)."""
@@ -150,7 +150,7 @@ def first_shown(wall: datetime, zone: ZoneInfo) -> datetime:
 
 
 def walls_behind(zone: ZoneInfo, moment: datetime, placing: Placing) -> tuple[datetime, datetime] | None:
-    """Return the skipped wall times [low, high) that a placing puts at a moment, if it is one that a gap is made up at."""
+    """Return the skipped wall times [low, high) that a placing puts at a moment, if a gap is made up at it."""
     instant = moment.astimezone(UTC).replace(tzinfo=None)
     stretch = stretch_at(zone, instant)
     if placing.gap == "after" and stretch.start == instant < stretch.settled:

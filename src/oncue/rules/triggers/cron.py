@@ -1,8 +1,8 @@
 """Cron text: five fields, six with seconds first, or a macro; read into a `Pattern` of bit sets.
 
 Fields take names, lists, ranges, steps and `a/n`; days also `L`, `LW`, `15W`, weekdays `5L` and `5#3`, and every field
-`H`, a place that is hashed from the task's name, so that a thousand hourly tasks do not all start at minute 0. A dialect
-(`dialect.py`) says which fields there are and how weekdays are numbered; what they mean is the same in all.
+`H`, a place that is hashed from the task's name, so that a thousand hourly tasks do not all start at minute 0. A
+dialect (`dialect.py`) says which fields there are and how weekdays are numbered; what they mean is the same in all.
 """
 
 from __future__ import annotations
@@ -15,10 +15,22 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from oncue.errors import TriggerError
-from oncue.rules.dialect import DAY, FIELDS, HOUR, MINUTE, MONTH, SECOND, WEEKDAY, YEAR, Field, read_fields, wrong
-from oncue.rules.pattern import ALL_WEEKDAYS, MonthEnd, Pattern
-from oncue.rules.placing import FIXED, WILDCARD, Placing, read_placing
-from oncue.rules.zones import TICK, first_placed, last_placed
+from oncue.rules.triggers.dialect import (
+    DAY,
+    FIELDS,
+    HOUR,
+    MINUTE,
+    MONTH,
+    SECOND,
+    WEEKDAY,
+    YEAR,
+    Field,
+    read_fields,
+    wrong,
+)
+from oncue.rules.triggers.pattern import ALL_WEEKDAYS, MonthEnd, Pattern
+from oncue.rules.triggers.placing import FIXED, WILDCARD, Placing, read_placing
+from oncue.rules.triggers.zones import TICK, first_placed, last_placed
 
 LONGEST: Final = 1000
 NUMBER: Final = re.compile(r"[0-9]{1,4}", re.ASCII)

@@ -1,4 +1,4 @@
-"""What becomes of wall times that the clocks skip or show twice: the `dst` of a schedule, and what each kind does without.
+"""What becomes of wall times that the clocks skip or show twice: a schedule's `dst`, and what each kind does without.
 
 `zones.py` carries it out.
 """
