@@ -140,6 +140,8 @@ def test_a_wrong_policy_is_refused_with_the_place_and_the_remedy(spec: dict[str,
 NOTES: list[tuple[dict[str, object], dict[str, str], str, str | None]] = [
     ({"cron": "10,30 2 * * *"}, {"gap": "shift"}, "2026-03-08T07:30:00Z", "moved from 02:30"),
     ({"cron": "0 3 * * *"}, {"gap": "shift"}, "2026-03-08T07:00:00Z", None),
+    ({"cron": "0 3,4 * * *"}, {"gap": "shift"}, "2026-03-08T08:00:00Z", None),
+    ({"cron": "0 2-4 * * *"}, {"gap": "after"}, "2026-03-08T08:00:00Z", None),
     ({"cron": "*/30 * * * *"}, {"gap": "after"}, "2026-03-08T07:00:00Z", "moved from 02:00, 02:30"),
     (
         {"cron": "*/10 * * * *"},
