@@ -115,11 +115,11 @@ def _start_of_runs(table: Timetable, way: Way, start: datetime) -> datetime | No
         if way.is_back:
             return first_instant(table.zone, day)
         before = last_day(table.days, day - DAY)
-        return start - HORIZON if before is None else last_instant(table.zone, before)
+        return first_instant(table.zone, day) - HORIZON if before is None else last_instant(table.zone, before)
     if not way.is_back:
         return last_instant(table.zone, day)
     after = first_day(table.days, day + DAY)
-    return start + HORIZON if after is None else first_instant(table.zone, after)
+    return last_instant(table.zone, day) + HORIZON if after is None else first_instant(table.zone, after)
 
 
 def _moved_walls(table: Timetable, kind: Kind, run: Run) -> dict[datetime, datetime]:
