@@ -74,3 +74,13 @@ def test_a_walk_ends_where_its_reach_does() -> None:
         Pattern(1, 1, 1, 1 << 29, 1 << 2, 127, reach=following - last - 2 * SECOND).last_to(following - SECOND) is None
     )
     assert short.last_to(following - SECOND) == last
+
+
+def test_a_walk_looks_thirteen_years_far_in_both_directions() -> None:
+    friday = Pattern(1, 1, 1, 1 << 29, 1 << 2, 1 << 5)  # 29 February on a Friday: 2092 and, as 2100 has none, 2104
+    first = datetime(2092, 2, 29, tzinfo=UTC).replace(tzinfo=None)
+
+    assert friday.first_from(first + SECOND) == first.replace(year=2104)
+    assert friday.last_to(first.replace(year=2104) - SECOND) == first
+    assert friday.first_from(first.replace(year=2104) + SECOND) is None
+    assert friday.last_to(first - SECOND) is None

@@ -293,3 +293,33 @@ def test_a_rule_has_at_most_a_time_for_each_minute(text: str, is_fine: bool) -> 
     else:
         with pytest.raises(times.TriggerError, match="too many"):
             read(rule)
+
+
+@pytest.mark.parametrize("interval", [2, 3, 5, 8, 31])
+@pytest.mark.parametrize(("freq", "days"), [("DAILY", 1), ("WEEKLY", 7)])
+def test_days_and_weeks_are_as_far_apart_as_is_said(freq: str, days: int, interval: int) -> None:
+    rule = read(f"DTSTART=20260101T090000;FREQ={freq};INTERVAL={interval}")
+    expected = [rule.first + k * timedelta(days=days * interval) for k in range(120)]
+
+    assert times.times_between(rule, rule.first - timedelta(days=99), expected[-1], 999) == expected
+    assert [times.previous_before(rule, later) for later in expected[1:]] == expected[:-1]
+    assert times.count_between(rule, rule.first, expected[-1])[0] == 119
+
+
+def test_the_first_and_the_last_weekday_of_a_year_may_be_its_first_and_last_day() -> None:
+    rule = read("DTSTART=20200101T000000;FREQ=YEARLY;BYDAY=1TH,-1TH")
+
+    found = times.times_between(rule, datetime(2025, 12, 31, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC), 9)
+
+    assert [f"{moment:%m-%d}" for moment in found] == ["01-01", "12-31"]
+
+
+@pytest.mark.parametrize(("week_start", "last"), [("MO", 6), ("SU", 5), ("TH", 2)])
+def test_the_last_day_of_a_week_depends_on_its_first(week_start: str, last: int) -> None:
+    rule = read(f"DTSTART=20260101T000000;FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR,SA,SU;BYSETPOS=-1;WKST={week_start}")
+
+    found = times.times_between(rule, rule.first, rule.first + timedelta(days=100), 99)
+
+    assert {moment.weekday() for moment in found} == {last}
+    assert len(found) in (14, 15)
+    assert [times.previous_before(rule, later) for later in found[1:]] == found[:-1]
