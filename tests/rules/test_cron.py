@@ -92,6 +92,10 @@ REFUSED = {
     "* * 32W * *": "out of range",
     "* * L/2 * *": "is not a number",
     "* * * * 5#6": "out of range",
+    "* * * * 5#0": "out of range",
+    "* * L-0 * *": "out of range",
+    "* * L-31 * *": "out of range",
+    "* * 0W * *": "out of range",
     "H(9-3) * * * *": "runs backwards",
     "* * * *": "has 4 fields",
     "* * * * * * *": "has 7 fields",
@@ -157,3 +161,21 @@ def test_no_cron_text_takes_long_to_read_or_to_answer(text: str) -> None:
         pass
 
     assert time.process_time() - start < 0.25
+
+
+def test_a_hashed_place_stays_where_it_is_from_one_release_to_the_next() -> None:
+    assert next_times("H H * * *", 2, name="trial-ending") == ["2026-01-01 10:26", "2026-01-02 10:26"]
+    assert next_times("H/15 H(8-17) * * H", 5, name="trial-ending") == [
+        "2026-01-07 14:11",
+        "2026-01-07 14:26",
+        "2026-01-07 14:41",
+        "2026-01-07 14:56",
+        "2026-01-14 14:11",
+    ]
+    assert next_times("H H H H H *", 1, name="trial-ending") == ["2026-04-10 10:26:11"]
+
+
+def test_a_text_may_be_as_long_as_is_said() -> None:
+    assert next_times("0 9 * * *".ljust(1000), 1) == ["2026-01-01 09:00"]
+    with pytest.raises(times.TriggerError, match="1001 characters"):
+        times.read_trigger({"cron": "0 9 * * " + ",".join(["1"] * 496) + ",1"})

@@ -51,6 +51,7 @@ QUARTZ = {
     "0 0 12 1 1 ? */100": ["2070-01-01 12:00", "2170-01-01 12:00"],
     "0 0 12 29 2 ? 2028,2100,2196": ["2028-02-29 12:00", "2196-02-29 12:00"],
     "0 0 12 1 1 ? 2198/1": ["2198-01-01 12:00", "2199-01-01 12:00"],
+    "0 0 12 1 1 ? 1970-1999,2001-2199": ["2026-01-01 12:00", "2027-01-01 12:00"],
 }
 AWS = {
     "0 12 * * ? *": ["2026-01-01 12:00", "2026-01-02 12:00"],
@@ -82,6 +83,16 @@ def test_the_times_of_a_year_end_with_it_in_both_directions() -> None:
     assert times.previous_before(trigger, datetime(2150, 1, 1, 12, tzinfo=UTC)) == datetime(2060, 12, 1, 12, tzinfo=UTC)
     assert times.next_after(trigger, datetime(1905, 1, 1, 12, tzinfo=UTC)) == datetime(2026, 1, 1, 12, tzinfo=UTC)
     assert times.count_between(trigger, START, START.replace(year=2100))[0] == 24
+
+
+def test_all_years_but_one_are_not_all_years() -> None:
+    new_year = datetime(2198, 1, 1, 12, tzinfo=UTC)
+
+    assert times.next_after(read("0 0 12 1 1 ? 1970-2198", "quartz"), new_year) is None
+    assert times.next_after(read("0 0 12 1 1 ? 1970-2199", "quartz"), new_year) == new_year.replace(year=2199)
+    assert times.next_after(read("0 0 12 1 1 ? 1971-2199", "quartz"), new_year.replace(year=1969)) == new_year.replace(
+        year=1971
+    )
 
 
 @pytest.mark.parametrize("text", ["0 0 12 1 1 ? 2010", "0 0 12 1 1 ? 2026", "0 0 12 ? * 2 1970-2025"])

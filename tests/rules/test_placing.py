@@ -140,6 +140,8 @@ def test_a_wrong_policy_is_refused_with_the_place_and_the_remedy(spec: dict[str,
 NOTES: list[tuple[dict[str, object], dict[str, str], str, str | None]] = [
     ({"cron": "10,30 2 * * *"}, {"gap": "shift"}, "2026-03-08T07:30:00Z", "moved from 02:30"),
     ({"cron": "0 3 * * *"}, {"gap": "shift"}, "2026-03-08T07:00:00Z", None),
+    ({"cron": "0 3,4 * * *"}, {"gap": "shift"}, "2026-03-08T08:00:00Z", None),
+    ({"cron": "0 2-4 * * *"}, {"gap": "after"}, "2026-03-08T08:00:00Z", None),
     ({"cron": "*/30 * * * *"}, {"gap": "after"}, "2026-03-08T07:00:00Z", "moved from 02:00, 02:30"),
     (
         {"cron": "*/10 * * * *"},
@@ -202,3 +204,15 @@ def test_a_cron_that_only_names_skipped_times_is_refused() -> None:
         times.check(trigger, after)
     # Until 2006 the second Sunday in March was a day like others.
     assert times.previous_before(trigger, after.replace(year=2015)) == datetime(2006, 3, 12, 7, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("gap", ["after", "shift"])
+def test_what_is_made_up_for_is_counted_at_its_instant_and_at_no_other(gap: str) -> None:
+    trigger = times.read_trigger({"cron": "30 2 * * *", "zone": NEW_YORK, "dst": {"gap": gap}})
+    due = datetime(2026, 3, 8, 7, 0 if gap == "after" else 30, tzinfo=UTC)
+    second = timedelta(seconds=1)
+
+    assert times.count_between(trigger, due - second, due) == (1, due, due)
+    assert times.count_between(trigger, due - 2 * second, due - second)[0] == 0
+    assert times.count_between(trigger, due, due + second)[0] == 0
+    assert times.count_between(trigger, due - timedelta(hours=12), due + timedelta(hours=12)) == (1, due, due)

@@ -242,3 +242,84 @@ def test_a_count_of_picked_times_ends_after_just_as_many(freq: str, count: int) 
     assert len(found) == count
     assert times.previous_before(rule, datetime(2026, 1, 1, tzinfo=UTC)) == found[-1]
     assert times.count_between(rule, rule.first, datetime(2026, 1, 1, tzinfo=UTC))[0] == count
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("FREQ=YEARLY;INTERVAL=1000", "3020-01-01T00:00:00"),
+        ("FREQ=MONTHLY;INTERVAL=1000", "2103-05-01T00:00:00"),
+        ("FREQ=WEEKLY;INTERVAL=1000", "2039-03-02T00:00:00"),
+        ("FREQ=DAILY;INTERVAL=1000", "2022-09-27T00:00:00"),
+        ("FREQ=HOURLY;INTERVAL=1000", "2020-02-11T16:00:00"),
+        ("FREQ=MINUTELY;INTERVAL=1000", "2020-01-01T16:40:00"),
+    ],
+)
+def test_a_long_step_of_a_rule_reaches_its_second_time(text: str, expected: str) -> None:
+    rule = read(f"DTSTART=20200101T000000;{text}")
+    second = datetime.fromisoformat(expected).replace(tzinfo=UTC)
+
+    assert times.next_after(rule, rule.first) == second
+    assert times.previous_before(rule, second) == rule.first
+
+
+def test_a_long_step_of_a_rule_may_miss_many_times() -> None:
+    rule = read("DTSTART=20200229T000000;FREQ=YEARLY;INTERVAL=50;BYMONTH=2;BYMONTHDAY=29")
+
+    # 2070 and 2170 are no leap years.
+    assert times.next_after(rule, rule.first) == datetime(2120, 2, 29, tzinfo=UTC)
+    assert times.next_after(rule, datetime(2120, 2, 29, tzinfo=UTC)) == datetime(2220, 2, 29, tzinfo=UTC)
+    assert times.previous_before(rule, datetime(2120, 2, 29, tzinfo=UTC)) == rule.first
+
+
+MINUTES = ",".join(map(str, range(60)))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_fine"),
+    [
+        (f"FREQ=HOURLY;BYMINUTE={MINUTES}", True),
+        (f"FREQ=HOURLY;BYMINUTE={MINUTES};BYSECOND=0,30", False),
+        (f"FREQ=MINUTELY;BYSECOND={MINUTES}", True),
+        (f"FREQ=DAILY;BYHOUR=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23;BYMINUTE={MINUTES}", True),
+        (f"FREQ=DAILY;BYHOUR=0,1,2,3,4,5,6,7,8,9,10,11,12;BYMINUTE={MINUTES};BYSECOND=0,30", False),
+    ],
+)
+def test_a_rule_has_at_most_a_time_for_each_minute(text: str, is_fine: bool) -> None:
+    rule = f"DTSTART=20200101T000000;{text}"
+
+    if is_fine:
+        assert times.next_after(read(rule), datetime(2020, 1, 1, tzinfo=UTC)) is not None
+    else:
+        with pytest.raises(times.TriggerError, match="too many"):
+            read(rule)
+
+
+@pytest.mark.parametrize("interval", [2, 3, 5, 8, 31])
+@pytest.mark.parametrize(("freq", "days"), [("DAILY", 1), ("WEEKLY", 7)])
+def test_days_and_weeks_are_as_far_apart_as_is_said(freq: str, days: int, interval: int) -> None:
+    rule = read(f"DTSTART=20260101T090000;FREQ={freq};INTERVAL={interval}")
+    expected = [rule.first + k * timedelta(days=days * interval) for k in range(120)]
+
+    assert times.times_between(rule, rule.first - timedelta(days=99), expected[-1], 999) == expected
+    assert [times.previous_before(rule, later) for later in expected[1:]] == expected[:-1]
+    assert times.count_between(rule, rule.first, expected[-1])[0] == 119
+
+
+def test_the_first_and_the_last_weekday_of_a_year_may_be_its_first_and_last_day() -> None:
+    rule = read("DTSTART=20200101T000000;FREQ=YEARLY;BYDAY=1TH,-1TH")
+
+    found = times.times_between(rule, datetime(2025, 12, 31, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC), 9)
+
+    assert [f"{moment:%m-%d}" for moment in found] == ["01-01", "12-31"]
+
+
+@pytest.mark.parametrize(("week_start", "last"), [("MO", 6), ("SU", 5), ("TH", 2)])
+def test_the_last_day_of_a_week_depends_on_its_first(week_start: str, last: int) -> None:
+    rule = read(f"DTSTART=20260101T000000;FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR,SA,SU;BYSETPOS=-1;WKST={week_start}")
+
+    found = times.times_between(rule, rule.first, rule.first + timedelta(days=100), 99)
+
+    assert {moment.weekday() for moment in found} == {last}
+    assert len(found) in (14, 15)
+    assert [times.previous_before(rule, later) for later in found[1:]] == found[:-1]

@@ -65,6 +65,16 @@ def test_the_anchor_itself_is_the_first_time_of_a_step() -> None:
     ]
 
 
+@pytest.mark.parametrize("step", ["P1D", "P1M", "5m"])
+def test_no_time_of_a_step_is_earlier_than_its_anchor(step: str) -> None:
+    trigger = times.read_trigger({"every": step}, anchor=ANCHOR)
+
+    assert times.previous_before(trigger, ANCHOR) is None
+    assert times.previous_before(trigger, ANCHOR - timedelta(days=9)) is None
+    assert times.previous_before(trigger, ANCHOR + timedelta(microseconds=1)) == ANCHOR
+    assert times.next_after(trigger, ANCHOR - timedelta(microseconds=1)) == ANCHOR
+
+
 def test_a_toml_time_is_taken_as_it_is() -> None:
     spec = {"at": datetime(2026, 3, 8, 2, 30), "zone": "America/New_York"}  # noqa: DTZ001 - as TOML gives it
 

@@ -472,6 +472,18 @@ def test_the_year_of_seconds_is_counted_without_a_walk() -> None:
     assert by_hours.is_exact
 
 
+@pytest.mark.parametrize("start", ["2026-03-06T05:00Z", "2026-10-30T04:00Z", "2026-06-01T04:00Z"])
+def test_two_rhythms_in_a_zone_are_counted_by_the_clock(start: str) -> None:
+    every_half = {"cron": "0,30 */5 * * * *", "zone": NEW_YORK, "except": [{"cron": "30,45 15,20,21 * * * *"}]}
+    trigger = read({**every_half, "except_on": "sundays"})
+    after, until = utc(start) - TICK, utc(start) + timedelta(days=13) - TICK
+    listed = times.times_between(trigger, after, until, 99_999)
+
+    assert times.tally_between(trigger, after, until) == times.Tally(len(listed), listed[0], listed[-1])
+    (_, gone) = times.dropped_between(trigger, after, until)
+    assert (gone.count, gone.is_exact) == (2 * len({moment.replace(minute=0, second=0) for moment in listed}), True)
+
+
 def test_dense_and_sparse_triggers_are_counted_together() -> None:
     start, end = utc("2026-01-01T00:00Z") - timedelta(seconds=1), utc("2026-12-31T23:59:59Z")
     halves = {"every": "P1D", "anchor": "2026-01-01T09:00:00.5Z"}
