@@ -94,7 +94,7 @@ def named(table: Timetable, days: Days, way: Way, start: datetime) -> Iterator[S
     near, far = (table.ends_at, table.starts_at) if way.is_back else (table.starts_at, table.ends_at)
     if near is not None and way.is_beyond(near, start):
         start = near - way.tick
-    origin, misses = start, 0
+    origin, misses = None, 0
     while True:
         leapt = None
         for moment, is_time in _joined(table, days, way, start):
@@ -102,8 +102,9 @@ def named(table: Timetable, days: Days, way: Way, start: datetime) -> Iterator[S
                 return
             if not is_time or not exclusion.names(table.excluded, moment):
                 yield moment, is_time
-                origin, misses = (moment, 0) if is_time else (origin, misses)
+                origin, misses = (None, 0) if is_time else (origin, misses)
                 continue
+            origin = origin or moment
             if abs(moment - origin) > HORIZON:
                 return
             yield moment, False
@@ -145,21 +146,25 @@ def _joined(table: Timetable, days: Days, way: Way, start: datetime) -> Iterator
 
 
 def _walk_on(kind: Kind, table: Timetable, days: Days, way: Way, start: datetime) -> Iterator[Step]:
-    """Walk over the times of one part; those on a day of the set are times. It ends where none is for 13 years."""
+    """Walk over the times of one part; those on a day of the set are times.
+
+    It ends where none is for 13 years from the first one that is not: a part may begin later than that.
+    """
     if not (days.only or days.never or days.is_inverted):
         yield from ((moment, True) for moment in way.walk(kind, start))
         return
-    origin = start
+    origin = None
     while True:
         leapt = None
         for moment in way.walk(kind, start):
-            if abs(moment - origin) > HORIZON:
+            if origin is not None and abs(moment - origin) > HORIZON:
                 return
             is_time = calendars.day_at(table.zone, moment) in days
             yield moment, is_time
+            origin = None if is_time else origin or moment
             if is_time:
-                origin = moment
-            elif not (isinstance(kind, Every) and kind.step.elapsed >= DAY):
+                continue
+            if not (isinstance(kind, Every) and kind.step.elapsed >= DAY):
                 leapt = _leap(kind, table.zone, days, way, moment)
                 break
         if leapt is None:
