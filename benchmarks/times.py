@@ -16,7 +16,8 @@ from croniter import croniter
 from cronsim import CronSim
 
 from oncue.errors import TriggerError
-from oncue.rules import pace, pattern, rrule, times, zones
+from oncue.rules import times
+from oncue.rules.triggers import pace, pattern, rrule, zones
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ZONE = "Europe/Athens"

@@ -30,11 +30,11 @@ from oncue.errors import TaskFileError, TriggerError
 from oncue.model import Json
 from oncue.rules import address, matching, pacing, shape, times
 from oncue.rules.calendar_text import read_calendar
-from oncue.rules.days import WEEKDAYS
 from oncue.rules.durations import write_duration
 from oncue.rules.followed import SqlNext, is_followed, read_followed
 from oncue.rules.place import Place, line_of, read_toml
 from oncue.rules.shape import Mistake, Rules, Wrong
+from oncue.rules.triggers.days import WEEKDAYS
 
 ENVELOPES: Final = ("json", "celery")
 T = TypeVar("T")

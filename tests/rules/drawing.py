@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from oncue.rules import times
-from oncue.rules.zones import OF_THE_HOST
+from oncue.rules.triggers.zones import OF_THE_HOST
 from tests.rules import oracle
 
 DEEP = bool(os.environ.get("ONCUE_TEST_DEEP"))

@@ -47,8 +47,8 @@ NINE = {"cron": "0 9 * * *"}
         (
             {**NINE, "only_on": "trading"},
             'only_on: there is no calendar "trading". Known calendars: holidays, open, past, quarter-days, '
-            "saturdays-of-2036, sundays, weekdays. Write [calendar.trading] in the task file, or import one: "
-            "oncue calendars import trading --country GR.",
+            "saturdays-of-2036, sundays, week-and-a-saturday, weekdays. Write [calendar.trading] in the task file, "
+            "or import one: oncue calendars import trading --country GR.",
         ),
         ({**NINE, "move": "next"}, "move: there is no calendar to move by."),
         ({**NINE, "only_on": "open", "move": "nearest"}, "move: 'nearest' is not a way to move."),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oncue.rules import times
-from oncue.rules.pattern import Pattern
+from oncue.rules.triggers.pattern import Pattern
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from oncue.rules import identity, times
-from oncue.rules.placing import CALENDAR, FIXED, WILDCARD, Placing, read_placing
+from oncue.rules.triggers.placing import CALENDAR, FIXED, WILDCARD, Placing, read_placing
 
 NEW_YORK = "America/New_York"
 SPRING, AUTUMN = datetime(2026, 3, 8, 5, tzinfo=UTC), datetime(2026, 11, 1, 4, tzinfo=UTC)

@@ -117,13 +117,16 @@ def test_every_kind_places_a_time_of_day_as_a_cron_does(
 
 
 @thorough(120)
-@given(wanted_crons(), moments_near_changes(("America/New_York", "Europe/Berlin", "Pacific/Chatham", "UTC")))
+@given(wanted_crons(), moments_near_changes(("America/New_York", "Europe/Berlin", "Europe/London", "UTC")))
 def test_cron_times_are_those_of_cronsim_where_the_rules_agree(
     wanted: oracle.Wanted, near: tuple[str, datetime]
 ) -> None:
-    # cronsim reads a/n in the weekday field up to 7, and a-a/n as a/n; it loses full hours where clocks move by half.
+    # cronsim reads a/n in the weekday field up to 7, and a-a/n as a/n; it loses hours where clocks change off the hour,
+    # and makes up for a midnight that a wildcard does not have.
     assume("/" not in wanted.text.split()[4] and not re.search(r"\b(\d+)-\1/", wanted.text))
     zone, start = near
+    # Asked between the two copies of an hour it gives out what was due in the first.
+    assume(not start.astimezone(ZoneInfo(zone)).fold)
     trigger = times.read_trigger({"cron": wanted.text, "zone": zone})
     assume(times.next_after(trigger, start) is not None)
 

@@ -134,3 +134,111 @@ def paced(rule: times.Rrule, zone: ZoneInfo, after: datetime, until: datetime) -
             seconds = sorted(chosen.get("BYSECOND", {rule.start.second}))
             found += [instant + timedelta(seconds=second) for second in seconds]
     return [moment for moment in found if max(after, rule.first - timedelta(seconds=1)) < moment <= until]
+
+
+DAILY = "DTSTART=20260307T023000;FREQ=DAILY"
+TWICE = "DTSTART=20261031T013000;FREQ=DAILY"
+ENDS: list[tuple[str, dict[str, str], list[str]]] = [
+    (f"{DAILY};UNTIL=20260308T023000", {}, ["07T07:30", "08T07:30"]),
+    (f"{DAILY};UNTIL=20260308T022959", {}, ["07T07:30"]),
+    (f"{DAILY};UNTIL=20260308T072959Z", {}, ["07T07:30"]),
+    (f"{DAILY};UNTIL=20260308T073000Z", {}, ["07T07:30", "08T07:30"]),
+    (f"{DAILY};UNTIL=20260308T070000Z", {"gap": "after"}, ["07T07:30", "08T07:00"]),
+    (f"{DAILY};UNTIL=20260309T023000", {"gap": "skip"}, ["07T07:30", "09T06:30"]),
+    (f"{TWICE};UNTIL=20261101T013000", {"repeat": "both"}, ["31T05:30", "01T05:30", "01T06:30"]),
+    (f"{TWICE};UNTIL=20261101T013000", {"repeat": "last"}, ["31T05:30", "01T06:30"]),
+    (f"{TWICE};UNTIL=20261101T060000Z", {"repeat": "both"}, ["31T05:30", "01T05:30"]),
+    (f"{TWICE};UNTIL=20261101", {"repeat": "last"}, ["31T05:30", "01T06:30"]),
+    (f"{DAILY};COUNT=2", {"gap": "skip"}, ["07T07:30", "09T06:30"]),
+    (f"{TWICE};COUNT=2", {"repeat": "both"}, ["31T05:30", "01T05:30"]),
+    (f"{TWICE};COUNT=3", {"repeat": "both"}, ["31T05:30", "01T05:30", "01T06:30"]),
+    (f"{DAILY};COUNT=3;EXDATE=20260308T023000", {}, ["07T07:30", "09T06:30"]),
+    (f"{DAILY};COUNT=3;EXDATE=20260308T023000", {"gap": "after"}, ["07T07:30", "09T06:30"]),
+    (f"{DAILY};COUNT=3;EXDATE=20260308T073000Z", {}, ["07T07:30", "09T06:30"]),
+    (f"{DAILY};COUNT=3;EXDATE=20260308T073000Z", {"gap": "after"}, ["07T07:30", "08T07:00", "09T06:30"]),
+    (
+        f"{DAILY};BYMINUTE=0,30;COUNT=4;EXDATE=20260308T020000",
+        {"gap": "after"},
+        ["07T07:30", "08T07:00", "09T06:00", "09T06:30"],
+    ),
+    (f"{DAILY};BYHOUR=2,3;COUNT=4;EXDATE=20260308T023000", {}, ["07T07:30", "07T08:30", "08T07:30", "09T06:30"]),
+    (f"{TWICE};COUNT=4;EXDATE=20261101T013000", {"repeat": "both"}, ["31T05:30", "02T06:30"]),
+    (f"{TWICE};COUNT=4;EXDATE=20261101T063000Z", {"repeat": "both"}, ["31T05:30", "01T05:30", "02T06:30"]),
+    (f"{DAILY};COUNT=1;RDATE=20260308T021500", {}, ["07T07:30", "08T07:15"]),
+    (f"{DAILY};COUNT=1;RDATE=20260308T021500", {"gap": "after"}, ["07T07:30", "08T07:00"]),
+    (f"{DAILY};COUNT=1;RDATE=20260308T021500", {"gap": "skip"}, ["07T07:30"]),
+    (f"{DAILY};COUNT=1;RDATE=20260307T073000Z,20260306T100000Z", {}, ["06T10:00", "07T07:30"]),
+    (f"{DAILY};COUNT=1;RDATE=20260309T021500;EXDATE=20260309T061500Z", {}, ["07T07:30"]),
+    (f"{DAILY};COUNT=1;RDATE=20260309T021500;EXDATE=20260309T021500", {}, ["07T07:30"]),
+    ("DTSTART=20261101T063000Z;FREQ=DAILY;COUNT=2", {}, ["01T06:30", "02T06:30", "03T06:30"]),
+    ("DTSTART=20261101T053000Z;FREQ=DAILY;COUNT=2", {}, ["01T05:30", "02T06:30"]),
+    ("DTSTART=20261101T063000Z;FREQ=DAILY;BYMINUTE=30,45;COUNT=2", {}, ["01T06:30", "02T06:30", "02T06:45"]),
+    ("DTSTART=20261101T003000;FREQ=HOURLY;UNTIL=20261101T013000", {}, ["01T04:30", "01T05:30"]),
+    ("DTSTART=20261101T003000;FREQ=HOURLY;UNTIL=20261101T012959", {}, ["01T04:30"]),
+    ("DTSTART=20261101T003000;FREQ=HOURLY;UNTIL=20261101T023000", {}, ["01T04:30", "01T05:30", "01T06:30", "01T07:30"]),
+    ("DTSTART=20260308T013000;FREQ=HOURLY;UNTIL=20260308T023000", {}, ["08T06:30"]),
+    ("DTSTART=20261101T003000;FREQ=HOURLY;COUNT=3;EXDATE=20261101T013000", {}, ["01T04:30", "01T06:30"]),
+    ("DTSTART=20261101T003000;FREQ=HOURLY;COUNT=3;EXDATE=20261101T063000Z", {}, ["01T04:30", "01T05:30"]),
+    (
+        "DTSTART=20261101T003000;FREQ=HOURLY;COUNT=1;RDATE=20261101T004500,20261101T063000Z",
+        {},
+        ["01T04:30", "01T04:45", "01T06:30"],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "dst", "expected"), ENDS)
+def test_the_end_and_the_exceptions_of_a_rule_hold_where_clocks_change(
+    text: str, dst: dict[str, str], expected: list[str]
+) -> None:
+    spec = {"rrule": text, "zone": "America/New_York", **({"dst": dst} if dst else {})}
+    rule = times.read_trigger(spec)
+    before = datetime(2026, 1, 1, tzinfo=UTC)
+
+    found = times.times_between(rule, before, before.replace(year=2027), 9)
+
+    assert [f"{moment:%dT%H:%M}" for moment in found] == expected
+    assert times.count_between(rule, before, before.replace(year=2027)) == (len(found), found[0], found[-1])
+    assert times.previous_before(rule, before.replace(year=2027)) == found[-1]
+    assert times.previous_before(rule, found[0]) is None
+
+
+def test_the_whole_of_a_day_has_both_copies_of_its_last_hour() -> None:
+    spec = {"rrule": "DTSTART=20261024T213000;FREQ=HOURLY;UNTIL=20261024", "zone": "Asia/Beirut"}
+
+    found = times.times_between(
+        times.read_trigger(spec), datetime(2026, 10, 24, tzinfo=UTC), datetime.max.replace(tzinfo=UTC), 9
+    )
+
+    assert [f"{moment:%dT%H:%M}" for moment in found] == ["24T18:30", "24T19:30", "24T20:30", "24T21:30"]
+
+
+def test_an_end_at_the_end_of_the_calendar_is_none() -> None:
+    rule = read("DTSTART=20260101T000000;FREQ=HOURLY;UNTIL=99991231T235959")
+
+    assert times.next_after(rule, rule.first) == rule.first + timedelta(hours=1)
+    assert not rule.has_end
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 29, 30, 31, 32, 1000, 1023, 1024, 1025, 2047, 2048, 5000])
+def test_a_count_ends_after_just_as_many_times_asked_from_anywhere(count: int) -> None:
+    rule = read(f"DTSTART=20000101T090000;FREQ=DAILY;COUNT={count}")
+    last = rule.first + timedelta(days=count - 1)
+
+    assert times.previous_before(rule, datetime(2026, 1, 1, tzinfo=UTC)) == last
+    assert times.next_after(rule, last - timedelta(seconds=1)) == last
+    assert times.next_after(rule, last) is None
+    assert times.next_after(rule, last + timedelta(days=3650)) is None
+    assert times.count_between(rule, rule.first, last + timedelta(days=3650))[0] == count - 1
+
+
+@pytest.mark.parametrize("freq", ["DAILY", "WEEKLY", "MONTHLY", "YEARLY"])
+@pytest.mark.parametrize("count", [1, 2, 7, 20])
+def test_a_count_of_picked_times_ends_after_just_as_many(freq: str, count: int) -> None:
+    rule = read(f"DTSTART=20000101T000000;FREQ={freq};BYHOUR=1,2,3;BYSETPOS=1,-1;COUNT={count}")
+
+    found = times.times_between(rule, rule.first, datetime(2026, 1, 1, tzinfo=UTC), 99)
+
+    assert len(found) == count
+    assert times.previous_before(rule, datetime(2026, 1, 1, tzinfo=UTC)) == found[-1]
+    assert times.count_between(rule, rule.first, datetime(2026, 1, 1, tzinfo=UTC))[0] == count

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from oncue.definition import Calendar, Override
-from oncue.rules import search, times
+from oncue.rules import times
+from oncue.rules.triggers import search
 
+TICK = timedelta(microseconds=1)
 ATHENS = "Europe/Athens"
 NEW_YORK = "America/New_York"
 WEEK = ("mon", "tue", "wed", "thu", "fri")
@@ -25,6 +27,7 @@ CALENDARS = {
     "open": Calendar("open", WEEK, without=(date(2026, 12, 25), date(2027, 1, 1))),
     "quarter-days": Calendar("quarter-days", dates={date(2026, 12, 31): "", date(2027, 3, 31): ""}),
     "saturdays-of-2036": Calendar("saturdays-of-2036", dates={date(2036, 11, 22): ""}),
+    "week-and-a-saturday": Calendar("week-and-a-saturday", WEEK, dates={date(2036, 11, 22): ""}),
     "past": Calendar("past", dates={date(2020, 1, 1): ""}),
     "sundays": Calendar("sundays", ("sun",)),
 }
@@ -43,13 +46,19 @@ def after(trigger: times.Trigger, text: str, count: int) -> list[str]:
     """Return the next times as the clock shows them: `12-24 09:00` of the year that is asked for."""
     found = times.times_between(trigger, utc(text), utc("9000-01-01T00:00Z"), count)
     assert found == before(trigger, found)
+    for moment in found:
+        assert times.next_after(trigger, moment - TICK) == moment
+        assert times.previous_before(trigger, moment + TICK) == moment
+    if found:
+        assert times.tally_between(trigger, utc(text), found[-1]) == times.Tally(len(found), found[0], found[-1])
+        assert times.tally_between(trigger, utc(text), found[0] - TICK) == times.Tally(0, None, None)
     return [f"{moment.astimezone(trigger.zone):%m-%d %H:%M}" for moment in found]
 
 
 def before(trigger: times.Trigger, expected: list[datetime]) -> list[datetime]:
     """Return as many times, found from behind."""
     found: list[datetime] = []
-    moment: datetime | None = expected[-1] + timedelta(microseconds=1) if expected else None
+    moment: datetime | None = expected[-1] + TICK if expected else None
     while moment is not None and len(found) < len(expected):
         moment = times.previous_before(trigger, moment)
         found[:0] = [moment] if moment else []
@@ -237,7 +246,43 @@ def before(trigger: times.Trigger, expected: list[datetime]) -> list[datetime]:
             id="the schedule's zone says what day it is, the part's zone what time",
         ),
         pytest.param(
-            {"any": [{"cron": "0 1 * * mon", "zone": "Asia/Tokyo"}], "only_on": "sundays"},
+            {"cron": "30 23 * * sat", "zone": "America/Nuuk", "except_on": "sundays", "move": "next"},
+            "2024-03-22T00:00Z",
+            ["03-23 23:30", "04-01 23:30", "04-06 23:30"],
+            id="but moves to Monday with its wall time",
+        ),
+        pytest.param(
+            {"cron": "0 3 * * sat", "only_on": "past", "move": "previous"},
+            "2019-06-01T00:00Z",
+            ["01-01 03:00"],
+            id="times behind the last allowed day move back to it",
+        ),
+        pytest.param(
+            {"cron": "0 3 * * sat", "only_on": "past", "move": "next"},
+            "2019-06-01T00:00Z",
+            ["01-01 03:00"],
+            id="times before the first allowed day move on to it",
+        ),
+        pytest.param(
+            {"cron": "0 9 * * sat", "only_on": "weekdays", "move": "next", "start": "2026-12-06"},
+            "2026-12-01T00:00Z",
+            ["12-14 09:00", "12-21 09:00"],
+            id="a time before the start is not moved past it",
+        ),
+        pytest.param(
+            {"cron": "0 9 * * sun", "only_on": "weekdays", "move": "previous", "end": "2026-12-05"},
+            "2026-11-21T00:00Z",
+            ["11-27 09:00"],
+            id="a time after the end is not moved before it",
+        ),
+        pytest.param(
+            {"every": "PT18H", "anchor": "2026-03-06T12:00:00Z", "only_on": "weekdays", "move": "next"},
+            "2026-03-06T00:00Z",
+            ["03-06 12:00", "03-09 00:00", "03-09 06:00", "03-09 12:00", "03-09 18:00", "03-10 06:00"],
+            id="each of a weekend's elapsed steps moves",
+        ),
+        pytest.param(
+            {"any": [{"cron": "0 1 * * mon,tue", "zone": "Asia/Tokyo"}], "only_on": "sundays"},
             "2026-12-04T00:00Z",
             ["12-06 16:00", "12-13 16:00"],
             id="Monday's time in Tokyo is Sunday's in UTC",
@@ -251,11 +296,11 @@ def test_times_of_a_composed_schedule(spec: dict[str, Any], start: str, expected
 @pytest.mark.parametrize(
     "spec",
     [
-        {"cron": "0 9 * * sat", "only_on": "saturdays-of-2036"},
+        {"cron": "0 9 * * sat", "only_on": "week-and-a-saturday"},
         {"cron": "* * * * * *", "only_on": "saturdays-of-2036"},
-        {"every": "P7D", "anchor": "2026-01-03T09:00:00Z", "only_on": "saturdays-of-2036"},
+        {"every": "P7D", "anchor": "2026-01-03T09:00:00Z", "only_on": "week-and-a-saturday"},
         {"every": "P1M", "anchor": "2026-01-22T09:00:00Z", "only_on": "saturdays-of-2036"},
-        {"rrule": "DTSTART=20260103T090000;FREQ=WEEKLY;BYDAY=SA", "only_on": "saturdays-of-2036"},
+        {"rrule": "DTSTART=20260103T090000;FREQ=WEEKLY;BYDAY=SA", "only_on": "week-and-a-saturday"},
         {
             "any": [{"cron": "0 9 * * sat"}, {"every": "1m", "anchor": "2026-01-03T09:00:00Z"}],
             "only_on": "saturdays-of-2036",
@@ -326,6 +371,7 @@ def test_a_time_may_be_moved_by_hand_past_the_end_and_onto_a_holiday() -> None:
     trigger = read(spec, Override(utc("2026-12-24T09:00Z"), utc("2026-12-25T10:00Z")))
 
     assert after(trigger, "2026-12-23T00:00Z", 9) == ["12-23 09:00", "12-25 10:00"]
+    assert after(trigger, "2026-12-25T00:00Z", 9) == ["12-25 10:00"]
 
 
 @pytest.mark.parametrize(
@@ -389,8 +435,27 @@ def test_what_is_taken_out_is_told_with_its_reason() -> None:
     assert [d.reason for d in times.dropped_between(trigger, utc("2026-12-29T00:00Z"), utc("2026-12-29T09:00Z"))] == [
         "skipped by hand: strike"
     ]
+    until_then = times.dropped_between(trigger, utc("2026-12-24T12:00Z"), utc("2026-12-25T09:00Z"))
+    assert [(d.count, d.first, d.last) for d in until_then] == [(1, utc("2026-12-25T09:00Z"), utc("2026-12-25T09:00Z"))]
+    within = {**spec, "start": "2026-12-26", "end": "2026-12-27"}
+    found = times.dropped_between(read(within), utc("2026-12-24T00:00Z"), utc("2027-01-31T00:00Z"))
+    assert [(d.count, d.first) for d in found] == [(1, utc("2026-12-26T09:00Z"))]
     assert times.dropped_between(read({**spec, "move": "next"}), *one_day) == []
     assert times.dropped_between(read({"cron": "0 9 * * *"}), *one_day) == []
+
+
+def test_what_is_taken_out_of_several_triggers_is_told_as_one() -> None:
+    parts = [{"cron": "0 9 * * *"}, {"cron": "0,30 9 * * fri"}, {"every": "P1D", "anchor": "2026-12-01T10:00:00Z"}]
+    gone = [{"cron": "30 9 * * *"}, {"cron": "0 10 12 * *"}, {"cron": "0 9 10-12 * *"}]
+    trigger = read({"any": parts, "except": gone, "only_on": "open"})
+
+    found = times.dropped_between(trigger, utc("2026-12-09T09:30Z"), utc("2026-12-18T09:29Z"))
+
+    assert [(d.count, f"{d.first:%d %H:%M}", f"{d.last:%d %H:%M}", d.is_exact) for d in found] == [
+        (4, "12 09:00", "13 10:00", True),
+        (3, "10 09:00", "11 09:30", True),
+    ]
+    assert times.tally_between(trigger, utc("2026-12-09T09:30Z"), utc("2026-12-18T09:29Z")).count == 12
 
 
 def test_the_year_of_seconds_is_counted_without_a_walk() -> None:
@@ -405,6 +470,16 @@ def test_the_year_of_seconds_is_counted_without_a_walk() -> None:
     assert (by_days.count, by_hours.count) == (104 * 86400, 261 * 3600)
     assert by_days.is_exact
     assert by_hours.is_exact
+
+
+def test_dense_and_sparse_triggers_are_counted_together() -> None:
+    start, end = utc("2026-01-01T00:00Z") - timedelta(seconds=1), utc("2026-12-31T23:59:59Z")
+    halves = {"every": "P1D", "anchor": "2026-01-01T09:00:00.5Z"}
+    parts = [{"cron": "0 9 * * *"}, {"cron": "* * * * * *"}, halves, {"at": "2026-05-01T12:00:00Z"}]
+
+    tally = times.tally_between(read({"any": parts}), start, end)
+
+    assert tally == times.Tally(365 * 86400 + 365, utc("2026-01-01T00:00Z"), end)
 
 
 @pytest.mark.parametrize(

@@ -284,6 +284,57 @@ def test_a_timetable_of_any_kinds_is_the_set_of_what_its_kinds_name(
     assert found_back == expected
 
 
+RHYTHMS = (
+    *({"cron": text} for text in ("* * * * *", "*/5 * * * *", "30 * * * *", "15 0,2,12 * * *", "30 2 * * sun")),
+    *({"cron": text, "dst": {"gap": "shift", "repeat": "last"}} for text in ("*/15 1-3 * * *", "30 1,2 * * *")),
+    *({"every": step, "anchor": "2026-01-01T00:30:00Z"} for step in ("5m", "90s", "1h", "PT36H", "P1D", "P1DT1H")),
+    {"every": "7m", "anchor": "2026-01-01T00:00:00.5Z"},
+    {"rrule": "DTSTART=20260101T013000;FREQ=DAILY;BYHOUR=1,2,12"},
+    {"rrule": "DTSTART=20260101T013000;FREQ=HOURLY;RDATE=20261101T013100,20260308T033300"},
+    {"at": "2026-11-01T01:30:00", "dst": {"repeat": "both"}},
+)
+GONE = (
+    "* * * * *",
+    "* * * * sat,sun",
+    "* 1-22 * * *",
+    "*/5 * * * *",
+    "* * 1,8 * *",
+    "0,30 1,2,3,12 * * *",
+    "15-45 2 * * *",
+    "* * * * * sun",
+    "0-59 0-59 0-23 * * *",
+)
+
+
+@thorough(100)
+@given(
+    st.lists(st.sampled_from(RHYTHMS), min_size=1, max_size=3),
+    st.lists(st.sampled_from(GONE), min_size=1, max_size=2),
+    st.lists(st.sampled_from(["America/New_York", "UTC", "Australia/Lord_Howe"]), min_size=5, max_size=5),
+    st.sampled_from(["2026-03-08", "2026-11-01", "2026-04-04", "2026-10-03", "2026-06-14"]),
+)
+def test_what_is_leapt_over_is_excluded_and_no_more(
+    parts: list[dict[str, Any]], gone: list[str], zones: list[str], day: str
+) -> None:
+    middle = datetime.fromisoformat(f"{day}T06:00:00+00:00")
+    after, until = middle - 2 * DAY, middle + 2 * DAY
+    any_of = [{**part, "zone": zone} for part, zone in zip(parts, zones, strict=False)]
+    except_of = [{"cron": text, "zone": zone} for text, zone in zip(gone, reversed(zones), strict=False)]
+    table = times.read_trigger({"any": any_of, "except": except_of, "zone": zones[0]})
+    listed = [set(times.times_between(times.read_trigger(one), after, until, 500_000)) for one in any_of]
+    excluded = [times.read_trigger(one) for one in except_of]
+
+    try:
+        found, found_back = times.times_between(table, after, until, 500_000), back(table, until, after)
+    except times.TriggerError as error:
+        assume(not str(error).startswith("except: it takes away more than"))
+        raise
+
+    expected = sorted(m for m in set().union(*listed) if all(times.next_after(one, m - TICK) != m for one in excluded))
+    assert found == expected
+    assert found_back == expected
+
+
 @thorough(60)
 @given(st.sampled_from(ODD_ZONES), st.data())
 def test_a_day_is_what_the_clock_shows_from_its_first_instant_to_its_last(zone: str, data: st.DataObject) -> None:

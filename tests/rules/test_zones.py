@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from oncue.rules import zones
+from oncue.rules.triggers import zones
 from tests.rules import oracle
 
 CLOSE_CHANGES = (

@@ -15,7 +15,7 @@ from oncue.rules import comparing, times
 from oncue.rules.comparing import Difference
 from oncue.rules.durations import write_duration
 from oncue.rules.followed import is_followed
-from oncue.rules.zones import read_zone
+from oncue.rules.triggers.zones import read_zone
 from oncue.taskfile import TaskFile
 
 SAME = Difference(0, (), (), ())

@@ -19,8 +19,9 @@ from oncue.cli.ahead import ask_store, read_trigger, with_calendars
 from oncue.cli.session import opened
 from oncue.errors import NotFound, OncueError
 from oncue.model import Schedule
-from oncue.rules import followed, identity, times, zones
-from oncue.rules.at import read_moment
+from oncue.rules import followed, identity, times
+from oncue.rules.triggers import zones
+from oncue.rules.triggers.at import read_moment
 from oncue.store import codec, tasks
 from oncue.taskfile import read_task_file
 

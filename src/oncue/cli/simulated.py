@@ -13,7 +13,7 @@ from oncue.cli.output import show_seconds
 from oncue.definition import Definition
 from oncue.engine.simulation import Fired, Scenario, Simulated
 from oncue.rules import identity, times
-from oncue.rules.zones import read_zone
+from oncue.rules.triggers.zones import read_zone
 
 RAN = ("on time", "late", "caught up", "running")
 BUSIEST = 5

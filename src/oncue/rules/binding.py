@@ -7,7 +7,7 @@ from typing import Any
 
 from oncue.definition import Definition
 from oncue.model import Event, Run
-from oncue.rules.zones import read_zone
+from oncue.rules.triggers.zones import read_zone
 
 
 def parameters(run: Run, definition: Definition) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from oncue.definition import Calendar
 from oncue.model import Json
 from oncue.rules import shape
-from oncue.rules.days import WEEKDAYS
+from oncue.rules.triggers.days import WEEKDAYS
 
 KEYS: Final = ("weekdays", "dates", "except", "known_until", "source")
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")

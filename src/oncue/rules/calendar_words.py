@@ -8,7 +8,7 @@ from datetime import date
 from typing import Final
 
 from oncue.definition import Calendar
-from oncue.rules.days import WEEKDAYS, read_listed
+from oncue.rules.triggers.days import WEEKDAYS, read_listed
 
 ENDS_SOON: Final = 60  # days before the end of what a calendar knows
 IMPORTED: Final = re.compile(r"holidays \S+ (--.+)")

@@ -78,7 +78,7 @@ def decide(
     # Paced before it is limited: the last of its max_runs starts as far from the next due time as any other.
     fired = _limited(_paced(fired, pace, now=now))
     left_out = dropped(schedule, trigger, until=fired.last_due_at or due)
-    return replace(fired, ledger=(*fired.ledger, *left_out))
+    return replace(fired, ledger=(*fired.ledger, *left_out)) if left_out else fired
 
 
 def stop(schedule: Schedule, reason: str) -> Firing:

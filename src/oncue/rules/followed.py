@@ -16,9 +16,9 @@ from zoneinfo import ZoneInfo
 from oncue.definition import Misfire
 from oncue.errors import TriggerError
 from oncue.model import Schedule
-from oncue.rules import zones
 from oncue.rules.durations import read_duration, write_duration
 from oncue.rules.firing import Firing, LedgerEntry, PlannedRun, Verdict
+from oncue.rules.triggers import zones
 
 KEYS: Final = ("next", "recheck", "lookback", "zone")
 RECHECK: Final = timedelta(minutes=1)

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo
 
-from oncue.rules import kinds, times, zones
-from oncue.rules.kinds import Kind
-from oncue.rules.zones import Stretch
+from oncue.rules import times
+from oncue.rules.triggers import kinds, zones
+from oncue.rules.triggers.kinds import Kind
+from oncue.rules.triggers.zones import Stretch
 
 AHEAD: Final = timedelta(days=730)
 TICK: Final = timedelta(microseconds=1)

@@ -8,12 +8,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
-from oncue.rules import times, zones
-from oncue.rules.cron import Cron
-from oncue.rules.dialect import MACROS
-from oncue.rules.kinds import Kind
-from oncue.rules.pattern import Pattern
-from oncue.rules.words import MONTH_NAMES
+from oncue.rules import times
+from oncue.rules.triggers import zones
+from oncue.rules.triggers.cron import Cron
+from oncue.rules.triggers.dialect import MACROS
+from oncue.rules.triggers.kinds import Kind
+from oncue.rules.triggers.pattern import Pattern
+from oncue.rules.triggers.words import MONTH_NAMES
 
 YEAR: Final = timedelta(days=366)
 ALL_HOURS: Final = (1 << 24) - 1

@@ -15,14 +15,14 @@ from typing import Final
 
 from oncue.definition import Calendar, Override
 from oncue.errors import TriggerError
-from oncue.rules import composed, explanation, kinds, tally, timetable_words, words
-from oncue.rules.at import At
-from oncue.rules.composition import calendar_names, read_schedule
-from oncue.rules.cron import Cron
-from oncue.rules.every import Every
-from oncue.rules.rrule import Rrule
-from oncue.rules.tally import Dropped, Tally
-from oncue.rules.timetable import Timetable
+from oncue.rules.triggers import composed, explanation, kinds, tally, timetable_words, words
+from oncue.rules.triggers.at import At
+from oncue.rules.triggers.composition import calendar_names, read_schedule
+from oncue.rules.triggers.cron import Cron
+from oncue.rules.triggers.every import Every
+from oncue.rules.triggers.rrule import Rrule
+from oncue.rules.triggers.tally import Dropped, Tally
+from oncue.rules.triggers.timetable import Timetable
 
 __all__ = [
     "At",

@@ -21,8 +21,7 @@ where id = 1
 
 -- name: list_tasks
 -- All tasks: for an apply, for listings and for the ingest's cache.
-select tasks.id, tasks.uuid, tasks.version, tasks.state, tasks.reason, tasks.created_at, tasks.changed_at,
-    tasks.resume_at, definitions.definition
+select {columns of task}
 from tasks
 join definitions on definitions.task_id = tasks.id and definitions.version = tasks.version
 where {tasks.state in task.remove}
@@ -38,8 +37,7 @@ limit :limit
 
 -- name: read_task
 -- Served by tasks_name.
-select tasks.id, tasks.uuid, tasks.version, tasks.state, tasks.reason, tasks.created_at, tasks.changed_at,
-    tasks.resume_at, definitions.definition
+select {columns of task}
 from tasks
 join definitions on definitions.task_id = tasks.id and definitions.version = tasks.version
 where tasks.name = :name
@@ -158,20 +156,20 @@ limit :limit
 
 -- name: lock_schedule
 -- Served by the primary key.
-select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
+select {columns of schedule}
 from schedules
 where task_id = :task_id
 {lock}
 
 -- name: read_schedule
 -- Served by the primary key.
-select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
+select {columns of schedule}
 from schedules
 where task_id = :task_id
 
 -- name: list_schedules
 -- All schedules, for listings.
-select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
+select {columns of schedule}
 from schedules
 order by task_id
 
@@ -237,7 +235,7 @@ update schedules
 set runs_left = runs_left + 1, version = version + 1
 where task_id in {each:ids bigint}
   and runs_left is not null
-returning task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
+returning {columns of schedule}
 
 -- name: revive_schedule
 -- Served by the primary key or schedules_resting.
@@ -260,7 +258,7 @@ where task_id = :task_id
 
 -- name: list_by_older_zone_data
 -- Served by the primary key: all schedules, a range of ids at a time, once in the life of a clock.
-select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
+select {columns of schedule}
 from schedules
 where task_id > :after_id
   and task_id <= :up_to_id
@@ -295,7 +293,7 @@ where id in {each:ids bigint}
 
 -- name: read_upcoming
 -- Served by schedules_due.
-select task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since, runs_left, zone_data
+select {columns of schedule}
 from schedules
 where {state in schedule.fire}
   and (next_at, task_id) > (:after_at, :after_id)
@@ -877,9 +875,7 @@ returning id
 
 -- name: read_runs_by_id
 -- Served by the primary key.
-select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
-    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
-    events.data as event_data
+select {columns of run}
 from runs
 join tasks on tasks.id = runs.task_id
 left join events on events.id = runs.event_id
@@ -887,9 +883,7 @@ where runs.id in {each:ids bigint}
 
 -- name: read_run_by_uuid
 -- Served by runs_uuid.
-select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
-    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
-    events.data as event_data
+select {columns of run}
 from runs
 join tasks on tasks.id = runs.task_id
 left join events on events.id = runs.event_id
@@ -938,9 +932,7 @@ returning id, task_id
 
 -- name: list_runs
 -- Served by the primary key, backwards.
-select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
-    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
-    events.data as event_data
+select {columns of run}
 from runs
 join tasks on tasks.id = runs.task_id
 left join events on events.id = runs.event_id
@@ -951,9 +943,7 @@ limit :limit
 
 -- name: list_runs_of_task
 -- Served by runs_task, backwards.
-select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
-    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
-    events.data as event_data
+select {columns of run}
 from runs
 join tasks on tasks.id = runs.task_id
 left join events on events.id = runs.event_id
@@ -965,9 +955,7 @@ limit :limit
 
 -- name: read_runs_between
 -- Served by runs_task.
-select runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,
-    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,
-    events.data as event_data
+select {columns of run}
 from runs
 join tasks on tasks.id = runs.task_id
 left join events on events.id = runs.event_id

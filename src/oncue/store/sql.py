@@ -7,6 +7,7 @@
 | `{rows:id bigint, next_at time}` | the parameter `:rows`, a list of tuples, as a table called `rows` |
 | `{state in run.claim}` | the states in which the table of moves allows a move, as literals |
 | `{state is run.settling}` | this one state, which the table must know |
+| `{columns of run}` | the columns that the codec reads of a run, from `runs`, `tasks` and `events` |
 | `{first:run}` | the state in which it begins, as a literal |
 | `{to:run.due.claim}` | the state that a move leads to, as a literal |
 | `{id}` `{key}` `{time}` `{uuid}` `{bytes}` `{bool}` `{hot}` | types and options, in migrations |
@@ -50,6 +51,17 @@ TYPES: dict[Dialect, dict[str, str]] = {
     },
 }
 
+COLUMNS: dict[str, str] = {
+    "task": "tasks.id, tasks.uuid, tasks.version, tasks.state, tasks.reason, tasks.created_at, tasks.changed_at,\n"
+    "    tasks.resume_at, definitions.definition",
+    "schedule": "task_id, task_uuid, task_version, version, next_at, last_due_at, timing, state, reason, since,\n"
+    "    runs_left, zone_data",
+    "run": "runs.*, tasks.name as task_name, events.event_id as event_name, events.source as event_source,\n"
+    "    events.type as event_type, events.subject as event_subject, events.occurred_at as event_occurred_at,\n"
+    "    events.data as event_data",
+}
+
+_COLUMNS = re.compile(r"\{columns of (\w+)\}")
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _STATE_IN = re.compile(r"\{((?:\w+\.)?state) in ([\w.|]+)\}")
 _STATE_IS = re.compile(r"\{((?:\w+\.)?state) is (\w+)\.(\w+)\}")
@@ -106,6 +118,7 @@ def prepare(text: str, dialect: Dialect) -> Statement:
 
 def write_words(text: str, dialect: Dialect) -> str:
     """Return SQL with states, locks and types written out; also for migrations."""
+    text = _COLUMNS.sub(lambda found: COLUMNS[found[1]], text)
     text = _STATE_IN.sub(lambda found: _state_in(found[1], found[2]), text)
     text = _STATE_IS.sub(_state_is, text)
     text = _STATE_FIRST.sub(lambda found: f"'{states.first(found[1])}'", text)

@@ -13,7 +13,7 @@ from oncue.testing.conformance.stores.events import EventConformance
 from oncue.testing.conformance.stores.failures import FailureConformance
 from oncue.testing.conformance.stores.followed import FollowedConformance
 from oncue.testing.conformance.stores.holds import HoldConformance
-from oncue.testing.conformance.stores.looks import LookConformance
+from oncue.testing.conformance.stores.late_rows import LateRowsConformance
 from oncue.testing.conformance.stores.moves import MoveConformance
 from oncue.testing.conformance.stores.overlap import OverlapConformance
 from oncue.testing.conformance.stores.runs import RunConformance
@@ -26,7 +26,7 @@ class StoreConformance(
     TaskConformance,
     ScheduleConformance,
     FollowedConformance,
-    LookConformance,
+    LateRowsConformance,
     CalendarConformance,
     RunConformance,
     OverlapConformance,

@@ -1,20 +1,26 @@
-"""What every store keeps of followed schedules."""
+"""What every store keeps of followed schedules: asking, windows and touches."""
 
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime, timedelta
 
-from oncue.definition import Misfire, SqlResolver
-from oncue.model import Json, Key, Run, Schedule
-from oncue.store import followed, runs, schedules, tasks, watch
+from oncue.model import Json
+from oncue.store import followed, schedules, tasks, watch
 from oncue.store.base import Store
-from oncue.store.followed import Following
+from oncue.testing.conformance.stores.following import (
+    RESOLVE,
+    RULE,
+    answer,
+    claim_ask,
+    fire,
+    follow,
+    hand_over,
+    standing,
+)
 from oncue.testing.factories import accept as accept_events
 from oncue.testing.factories import (
     apply,
     at,
-    checkpoint,
     claim,
     commit,
     latest,
@@ -25,51 +31,9 @@ from oncue.testing.factories import (
     upcoming,
 )
 
-RULE: Json = {"next": {"sql": "select min(due_at) from cue where due_at > :after", "source": "app"}}
-RESOLVE = SqlResolver("select key, due_at from cue", "app")
-
-
-async def follow(store: Store, *, next_at: datetime | None = None, misfire: Misfire | None = None) -> Following:
-    """Make a task that follows data, and answer its first question."""
-    await make_task(store, schedule=RULE, resolve=RESOLVE, misfire=misfire or Misfire())
-    await answer(store, next_at, now=at())
-    return await standing(store)
-
-
-async def standing(store: Store) -> Following:
-    task = await store.read(tasks.read, "welcome")
-    found = await store.read(followed.of, task.id)
-    assert found is not None
-    return found
-
-
-async def claim_ask(store: Store, now: datetime) -> list[Following]:
-    return await store.write(followed.claim_asks, now=now, until=now + timedelta(seconds=5), limit=9)
-
-
-async def claim_look(store: Store, now: datetime) -> list[Following]:
-    return await store.write(followed.claim_looks, now=now, until=now + timedelta(seconds=5), limit=9)
-
-
-async def answer(store: Store, moment: datetime | None, *, now: datetime) -> bool:
-    (asked,) = await claim_ask(store, now)
-    return await store.write(followed.answer, asked, moment, now=now)
-
-
-async def fire(store: Store, now: datetime) -> list[Run]:
-    firings = [schedules.decide(schedule, now=now) for schedule in await upcoming(store, now)]
-    await store.write(schedules.record_firings, firings, now=now)
-    return await latest(store)
-
-
-async def hand_over(store: Store, run: Run, *pairs: tuple[Key, datetime], now: datetime) -> None:
-    """Carry a claimed run out to its end, with one page."""
-    done = runs.Progress(None, len(pairs), len(pairs), 0, handed_over=pairs)
-    await checkpoint(store, run, done, now=now)
-
 
 class FollowedConformance:
-    """Followed schedules: asking, touching, windows, pauses and changes."""
+    """Followed schedules."""
 
     async def test_one_that_is_made_has_its_horizon_now_and_is_to_be_asked_at_once(self, store: Store) -> None:
         task = await make_task(store, schedule=RULE, resolve=RESOLVE)
@@ -300,27 +264,3 @@ class FollowedConformance:
 
         assert await claim_ask(store, at(days=1)) == []
         assert await store.read(followed.next_ready) is None
-
-    async def test_a_run_by_hand_has_the_window_from_the_horizon(self, store: Store) -> None:
-        following = await follow(store, next_at=at(50))
-        task = following.schedule
-
-        await store.write(
-            runs.fire, task.task_id, task.task_uuid, task.task_version, key="x", due_at=at(70), now=at(60)
-        )
-
-        (run,) = await latest(store)
-        assert (run.kind, run.previous_due_at, run.due_at) == ("manual", at(), at(70))
-
-    async def test_one_whose_rule_cannot_be_read_is_stopped_and_asked_no_more(self, store: Store) -> None:
-        await follow(store, next_at=at(50))
-        (held,) = await upcoming(store, at(50))
-        broken = held.timing.replace('"next"', '"zone":"Europe/Nowhere","next"')
-        spoiled = Schedule(held.task_id, held.task_uuid, 1, held.version, held.next_at, None, broken, since=held.since)
-
-        fired = schedules.decide(spoiled, now=at(50))
-        await store.write(schedules.record_firings, [fired], now=at(50))
-
-        stopped = await standing(store)
-        assert (stopped.schedule.state, stopped.ready_at, stopped.look_at) == ("stopped", None, None)
-        assert "Europe/Nowhere" in (stopped.schedule.reason or "")

@@ -10,15 +10,15 @@ from itertools import takewhile
 from typing import Final
 
 from oncue.errors import TriggerError
-from oncue.rules import every as steps
-from oncue.rules import rrule as calendar
-from oncue.rules import zones
-from oncue.rules.at import At, last_moment, next_moment
-from oncue.rules.cron import Cron, is_ended
-from oncue.rules.days import MonthSet
-from oncue.rules.every import Every
-from oncue.rules.pattern import HORIZON, SECOND
-from oncue.rules.rrule import Rrule
+from oncue.rules.triggers import every as steps
+from oncue.rules.triggers import rrule as calendar
+from oncue.rules.triggers import zones
+from oncue.rules.triggers.at import At, last_moment, next_moment
+from oncue.rules.triggers.cron import Cron, is_ended
+from oncue.rules.triggers.days import MonthSet
+from oncue.rules.triggers.every import Every
+from oncue.rules.triggers.pattern import HORIZON, SECOND
+from oncue.rules.triggers.rrule import Rrule
 
 TICK: Final = timedelta(microseconds=1)
 LAST: Final = datetime.max.replace(tzinfo=UTC) - timedelta(days=2)

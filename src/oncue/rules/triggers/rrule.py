@@ -13,11 +13,11 @@ from math import inf
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from oncue.rules import zones
-from oncue.rules.pace import Pace, count_paced, first_paced, last_paced
-from oncue.rules.pattern import SECOND, Pattern
-from oncue.rules.placing import CALENDAR, Placing
-from oncue.rules.recurrence import Recurrence
+from oncue.rules.triggers import zones
+from oncue.rules.triggers.pace import Pace, count_paced, first_paced, last_paced
+from oncue.rules.triggers.pattern import SECOND, Pattern
+from oncue.rules.triggers.placing import CALENDAR, Placing
+from oncue.rules.triggers.recurrence import Recurrence
 
 TICK: Final = timedelta(microseconds=1)
 SHORTEST: Final = {
@@ -81,7 +81,7 @@ def next_time(rule: Rrule, after: datetime) -> datetime | None:
 def last_before(rule: Rrule, before: datetime) -> datetime | None:
     """Return the last time earlier than `before`, none if there is none, or only beyond the bounded search."""
     found = _last(rule, before if rule.until is None else min(before, rule.until + TICK))
-    if found is not None and _is_past_count(rule, found):
+    if found is not None and found >= rule.first and _is_past_count(rule, found):
         found = _last(rule, _end_of_count(rule) + TICK)
     while found is not None and found in rule.excluded:
         found = _last(rule, found)

@@ -14,13 +14,13 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from oncue.errors import TriggerError
-from oncue.rules import days as calendars
-from oncue.rules import exclusion, kinds
-from oncue.rules.days import Days, MonthSet
-from oncue.rules.every import Every
-from oncue.rules.kinds import TICK, Kind
-from oncue.rules.pattern import HORIZON
-from oncue.rules.timetable import Timetable
+from oncue.rules.triggers import days as calendars
+from oncue.rules.triggers import exclusion, kinds
+from oncue.rules.triggers.days import Days, MonthSet
+from oncue.rules.triggers.every import Every
+from oncue.rules.triggers.kinds import TICK, Kind
+from oncue.rules.triggers.pattern import HORIZON
+from oncue.rules.triggers.timetable import Timetable
 
 DAY: Final = timedelta(days=1)
 MOST_MISSES: Final = 500

@@ -8,11 +8,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from oncue.errors import TriggerError
-from oncue.rules import exclusion, kinds, moving
-from oncue.rules.days import EVERY_DAY, Days, day_at
-from oncue.rules.kinds import TICK
-from oncue.rules.search import AHEAD, BACK, Step, Way, is_on, merged, named, times_of
-from oncue.rules.timetable import Timetable
+from oncue.rules.triggers import exclusion, kinds, moving
+from oncue.rules.triggers.days import EVERY_DAY, Days, day_at
+from oncue.rules.triggers.kinds import TICK
+from oncue.rules.triggers.search import AHEAD, BACK, Step, Way, is_on, merged, named, times_of
+from oncue.rules.triggers.timetable import Timetable
 
 
 def walk(table: Timetable, after: datetime) -> Iterator[datetime]:

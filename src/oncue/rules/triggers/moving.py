@@ -14,15 +14,15 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from oncue.errors import TriggerError
-from oncue.rules import exclusion, kinds, zones
-from oncue.rules.cron import Cron
-from oncue.rules.days import day_at, first_day, first_instant, last_day, last_instant
-from oncue.rules.every import Every
-from oncue.rules.kinds import TICK, Kind
-from oncue.rules.pattern import HORIZON, bits_of
-from oncue.rules.placing import CALENDAR
-from oncue.rules.search import AHEAD, Step, Way, named, times_of
-from oncue.rules.timetable import Timetable
+from oncue.rules.triggers import exclusion, kinds, zones
+from oncue.rules.triggers.cron import Cron
+from oncue.rules.triggers.days import day_at, first_day, first_instant, last_day, last_instant
+from oncue.rules.triggers.every import Every
+from oncue.rules.triggers.kinds import TICK, Kind
+from oncue.rules.triggers.pattern import HORIZON, bits_of
+from oncue.rules.triggers.placing import CALENDAR
+from oncue.rules.triggers.search import AHEAD, Step, Way, named, times_of
+from oncue.rules.triggers.timetable import Timetable
 
 MOST_MOVED: Final = 1000
 DAY: Final = timedelta(days=1)
@@ -115,11 +115,11 @@ def _start_of_runs(table: Timetable, way: Way, start: datetime) -> datetime | No
         if way.is_back:
             return first_instant(table.zone, day)
         before = last_day(table.days, day - DAY)
-        return start - HORIZON if before is None else last_instant(table.zone, before)
+        return first_instant(table.zone, day) - HORIZON if before is None else last_instant(table.zone, before)
     if not way.is_back:
         return last_instant(table.zone, day)
     after = first_day(table.days, day + DAY)
-    return start + HORIZON if after is None else first_instant(table.zone, after)
+    return last_instant(table.zone, day) + HORIZON if after is None else first_instant(table.zone, after)
 
 
 def _moved_walls(table: Timetable, kind: Kind, run: Run) -> dict[datetime, datetime]:

@@ -14,8 +14,8 @@ from math import gcd
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from oncue.rules.pattern import MINUTE, SECOND, Pattern, bits_of, highest, lowest
-from oncue.rules.zones import EPOCH, EPOCH_UTC, Stretch, stretch_at, stretches_in, whole_after, whole_before
+from oncue.rules.triggers.pattern import MINUTE, SECOND, Pattern, bits_of, highest, lowest
+from oncue.rules.triggers.zones import EPOCH, EPOCH_UTC, Stretch, stretch_at, stretches_in, whole_after, whole_before
 
 DAY: Final = timedelta(days=1)
 MINUTES: Final = 1440

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Final
 
-from oncue.rules.pattern import SECOND, Pattern, bits_of, month_of
+from oncue.rules.triggers.pattern import SECOND, Pattern, bits_of, month_of
 
 DAY: Final = timedelta(days=1)
 WEEK: Final = 0b1111111

@@ -12,13 +12,13 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from oncue.errors import TriggerError
-from oncue.rules.at import EARLIEST_YEAR, LATEST_YEAR
-from oncue.rules.pace import Pace
-from oncue.rules.pattern import ALL_WEEKDAYS, MINUTE, SECOND, MonthEnd, Pattern
-from oncue.rules.placing import CALENDAR, WILDCARD, Placing, read_placing, refuse_placing
-from oncue.rules.recurrence import Recurrence, Steps
-from oncue.rules.rrule import Rrule
-from oncue.rules.zones import first_shown, place_wall
+from oncue.rules.triggers.at import EARLIEST_YEAR, LATEST_YEAR
+from oncue.rules.triggers.pace import Pace
+from oncue.rules.triggers.pattern import ALL_WEEKDAYS, MINUTE, SECOND, MonthEnd, Pattern
+from oncue.rules.triggers.placing import CALENDAR, WILDCARD, Placing, read_placing, refuse_placing
+from oncue.rules.triggers.recurrence import Recurrence, Steps
+from oncue.rules.triggers.rrule import Rrule
+from oncue.rules.triggers.zones import first_shown, place_wall
 
 LONGEST: Final = 10_000
 SEARCHED: Final = timedelta(days=366 * 41)

@@ -11,8 +11,8 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from oncue.definition import Override
-from oncue.rules.days import EVERY_DAY, Days
-from oncue.rules.kinds import Kind
+from oncue.rules.triggers.days import EVERY_DAY, Days
+from oncue.rules.triggers.kinds import Kind
 
 Move = Literal["next", "previous"]
 

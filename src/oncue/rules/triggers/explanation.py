@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from oncue.rules import composed, exclusion, moving, reasons, words, zones
-from oncue.rules.days import day_at
-from oncue.rules.kinds import TICK, walls_in
-from oncue.rules.placing import Placing
-from oncue.rules.reasons import shown
-from oncue.rules.timetable import Timetable
-from oncue.rules.timetable_words import note_of
+from oncue.rules.triggers import composed, exclusion, moving, reasons, words, zones
+from oncue.rules.triggers.days import day_at
+from oncue.rules.triggers.kinds import TICK, walls_in
+from oncue.rules.triggers.placing import Placing
+from oncue.rules.triggers.reasons import shown
+from oncue.rules.triggers.timetable import Timetable
+from oncue.rules.triggers.timetable_words import note_of
 
 SECOND: Final = timedelta(seconds=1)
 ALL_COPIES: Final = Placing("skip", "both")

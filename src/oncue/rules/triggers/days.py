@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from oncue.definition import Calendar
 from oncue.errors import TriggerError
-from oncue.rules import zones
+from oncue.rules.triggers import zones
 
 YEARS: Final = 14  # a search goes on for
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

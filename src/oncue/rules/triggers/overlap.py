@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from oncue.rules import zones
-from oncue.rules.cron import Cron
-from oncue.rules.days import Days, day_at
-from oncue.rules.kinds import TICK, Kind
-from oncue.rules.pattern import ALL_WEEKDAYS, Pattern
-from oncue.rules.placing import WILDCARD
-from oncue.rules.search import AHEAD, Way
-from oncue.rules.timetable import Timetable
+from oncue.rules.triggers import zones
+from oncue.rules.triggers.cron import Cron
+from oncue.rules.triggers.days import Days, day_at
+from oncue.rules.triggers.kinds import TICK, Kind
+from oncue.rules.triggers.pattern import ALL_WEEKDAYS, Pattern
+from oncue.rules.triggers.placing import WILDCARD
+from oncue.rules.triggers.search import AHEAD, Way
+from oncue.rules.triggers.timetable import Timetable
 
 MOST_WALKED: Final = 20_000
 A_MONTH: Final = timedelta(days=32)

@@ -12,16 +12,16 @@ from zoneinfo import ZoneInfo
 
 from oncue.definition import Calendar, Override
 from oncue.errors import TriggerError
-from oncue.rules import every as steps
-from oncue.rules import kinds, zones
-from oncue.rules.at import read_anchor, read_at, read_moment
-from oncue.rules.cron import Cron, read_cron
-from oncue.rules.days import Days, first_instant, last_instant, read_listed
-from oncue.rules.every import Every
-from oncue.rules.kinds import Kind
-from oncue.rules.rrule import Rrule
-from oncue.rules.rrule_text import read_rrule
-from oncue.rules.timetable import Move, Timetable
+from oncue.rules.triggers import every as steps
+from oncue.rules.triggers import kinds, zones
+from oncue.rules.triggers.at import read_anchor, read_at, read_moment
+from oncue.rules.triggers.cron import Cron, read_cron
+from oncue.rules.triggers.days import Days, first_instant, last_instant, read_listed
+from oncue.rules.triggers.every import Every
+from oncue.rules.triggers.kinds import Kind
+from oncue.rules.triggers.rrule import Rrule
+from oncue.rules.triggers.rrule_text import read_rrule
+from oncue.rules.triggers.timetable import Move, Timetable
 
 KINDS: Final = ("cron", "every", "at", "rrule")
 ALONE: Final = (*KINDS, "zone", "anchor", "dialect", "dst")

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from oncue.rules import days as calendars
-from oncue.rules import kinds, zones
-from oncue.rules.at import At
-from oncue.rules.cron import Cron
-from oncue.rules.days import MonthSet
-from oncue.rules.every import Every
-from oncue.rules.kinds import TICK, Kind
-from oncue.rules.pattern import Pattern
-from oncue.rules.placing import WILDCARD
-from oncue.rules.rrule import Rrule
-from oncue.rules.timetable import Timetable
+from oncue.rules.triggers import days as calendars
+from oncue.rules.triggers import kinds, zones
+from oncue.rules.triggers.at import At
+from oncue.rules.triggers.cron import Cron
+from oncue.rules.triggers.days import MonthSet
+from oncue.rules.triggers.every import Every
+from oncue.rules.triggers.kinds import TICK, Kind
+from oncue.rules.triggers.pattern import Pattern
+from oncue.rules.triggers.placing import WILDCARD
+from oncue.rules.triggers.rrule import Rrule
+from oncue.rules.triggers.timetable import Timetable
 
 MINUTE: Final = timedelta(minutes=1)
 HOUR: Final = timedelta(hours=1)

@@ -6,8 +6,8 @@ from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from oncue.definition import Override
-from oncue.rules.days import Listed, day_at
-from oncue.rules.timetable import Timetable
+from oncue.rules.triggers.days import Listed, day_at
+from oncue.rules.triggers.timetable import Timetable
 
 
 def left_out(table: Timetable, first: datetime, last: datetime) -> str:

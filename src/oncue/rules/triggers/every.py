@@ -16,8 +16,8 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from oncue.errors import TriggerError
-from oncue.rules.placing import CALENDAR, WILDCARD, Placing, read_placing, refuse_placing
-from oncue.rules.zones import first_shown, place_wall
+from oncue.rules.triggers.placing import CALENDAR, WILDCARD, Placing, read_placing, refuse_placing
+from oncue.rules.triggers.zones import first_shown, place_wall
 
 TICK: Final = timedelta(microseconds=1)
 SHORTEST: Final = timedelta(seconds=1)

@@ -8,8 +8,8 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from oncue.errors import TriggerError
-from oncue.rules.placing import CALENDAR, Placing, read_placing, refuse_placing
-from oncue.rules.zones import place_wall
+from oncue.rules.triggers.placing import CALENDAR, Placing, read_placing, refuse_placing
+from oncue.rules.triggers.zones import place_wall
 
 EARLIEST_YEAR: Final = 1900
 LATEST_YEAR: Final = 9000

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final, assert_never
 
-from oncue.rules import kinds
-from oncue.rules.at import At
-from oncue.rules.cron import Cron
-from oncue.rules.dialect import MONTHS, WEEKDAYS
-from oncue.rules.every import Every, Step
-from oncue.rules.pattern import MonthEnd, Pattern
-from oncue.rules.placing import CALENDAR, FIXED, WILDCARD, Placing
-from oncue.rules.rrule import Rrule
+from oncue.rules.triggers import kinds
+from oncue.rules.triggers.at import At
+from oncue.rules.triggers.cron import Cron
+from oncue.rules.triggers.dialect import MONTHS, WEEKDAYS
+from oncue.rules.triggers.every import Every, Step
+from oncue.rules.triggers.pattern import MonthEnd, Pattern
+from oncue.rules.triggers.placing import CALENDAR, FIXED, WILDCARD, Placing
+from oncue.rules.triggers.rrule import Rrule
 
 MONTH_NAMES: Final = (
     "January",

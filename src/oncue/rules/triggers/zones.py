@@ -15,8 +15,8 @@ from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
 from oncue.errors import TriggerError
-from oncue.rules.pattern import SECOND, Walls
-from oncue.rules.placing import Placing
+from oncue.rules.triggers.pattern import SECOND, Walls
+from oncue.rules.triggers.placing import Placing
 
 PROBE: Final = timedelta(days=3)
 """No zone has changed its offset and back within 95 hours since 1900 (the closest: tests/rules/test_zones.py)."""

@@ -15,10 +15,22 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from oncue.errors import TriggerError
-from oncue.rules.dialect import DAY, FIELDS, HOUR, MINUTE, MONTH, SECOND, WEEKDAY, YEAR, Field, read_fields, wrong
-from oncue.rules.pattern import ALL_WEEKDAYS, MonthEnd, Pattern
-from oncue.rules.placing import FIXED, WILDCARD, Placing, read_placing
-from oncue.rules.zones import TICK, first_placed, last_placed
+from oncue.rules.triggers.dialect import (
+    DAY,
+    FIELDS,
+    HOUR,
+    MINUTE,
+    MONTH,
+    SECOND,
+    WEEKDAY,
+    YEAR,
+    Field,
+    read_fields,
+    wrong,
+)
+from oncue.rules.triggers.pattern import ALL_WEEKDAYS, MonthEnd, Pattern
+from oncue.rules.triggers.placing import FIXED, WILDCARD, Placing, read_placing
+from oncue.rules.triggers.zones import TICK, first_placed, last_placed
 
 LONGEST: Final = 1000
 NUMBER: Final = re.compile(r"[0-9]{1,4}", re.ASCII)

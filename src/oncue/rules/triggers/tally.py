@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice, takewhile
 
-from oncue.rules import composed, kinds, moving, reasons
-from oncue.rules.days import Days, day_at, first_shown
-from oncue.rules.kinds import LAST, TICK, Kind
-from oncue.rules.overlap import MOST_WALKED, Count, abreast, count_common, most_steps
-from oncue.rules.search import AHEAD, BACK, Way, named, times_of
-from oncue.rules.timetable import Timetable
+from oncue.rules.triggers import composed, kinds, moving, reasons
+from oncue.rules.triggers.days import Days, day_at, first_shown
+from oncue.rules.triggers.kinds import LAST, TICK, Kind
+from oncue.rules.triggers.overlap import MOST_WALKED, Count, abreast, count_common, most_steps
+from oncue.rules.triggers.search import AHEAD, BACK, Way, named, times_of
+from oncue.rules.triggers.timetable import Timetable
 
 
 @dataclass(frozen=True, slots=True)

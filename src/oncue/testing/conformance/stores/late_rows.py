@@ -1,20 +1,36 @@
-"""What every store keeps of whom windows handed over, and of looks behind the horizon."""
+"""What every store keeps of those who were handed over, and of looking behind the horizon of followed schedules."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
 from oncue.definition import Misfire
-from oncue.model import Key
+from oncue.model import Key, Schedule
 from oncue.rules.followed import free_spans
 from oncue.store import followed, runs, schedules, watch
 from oncue.store.base import Store
-from oncue.testing.conformance.stores.followed import answer, claim_look, fire, follow, hand_over, standing
-from oncue.testing.factories import at, checkpoint, claim, commit, latest, make_task, page, upcoming
+from oncue.testing.conformance.stores.following import (
+    answer,
+    claim_look,
+    fire,
+    follow,
+    hand_over,
+    standing,
+)
+from oncue.testing.factories import (
+    at,
+    checkpoint,
+    claim,
+    commit,
+    latest,
+    make_task,
+    page,
+    upcoming,
+)
 
 
-class LookConformance:
-    """Whom windows handed over, and looks for those who appear late."""
+class LateRowsConformance:
+    """Late rows."""
 
     async def test_whom_a_page_handed_over_is_kept_with_its_checkpoint(self, store: Store) -> None:
         following = await follow(store, next_at=at(50))
@@ -162,6 +178,30 @@ class LookConformance:
         known = await store.read(followed.handed_over, following.task_id, pairs)
         assert kept == [0, 1, 1]
         assert known == {("c", at(minutes=29, seconds=1))}
+
+    async def test_a_run_by_hand_has_the_window_from_the_horizon(self, store: Store) -> None:
+        following = await follow(store, next_at=at(50))
+        task = following.schedule
+
+        await store.write(
+            runs.fire, task.task_id, task.task_uuid, task.task_version, key="x", due_at=at(70), now=at(60)
+        )
+
+        (run,) = await latest(store)
+        assert (run.kind, run.previous_due_at, run.due_at) == ("manual", at(), at(70))
+
+    async def test_one_whose_rule_cannot_be_read_is_stopped_and_asked_no_more(self, store: Store) -> None:
+        await follow(store, next_at=at(50))
+        (held,) = await upcoming(store, at(50))
+        broken = held.timing.replace('"next"', '"zone":"Europe/Nowhere","next"')
+        spoiled = Schedule(held.task_id, held.task_uuid, 1, held.version, held.next_at, None, broken, since=held.since)
+
+        fired = schedules.decide(spoiled, now=at(50))
+        await store.write(schedules.record_firings, [fired], now=at(50))
+
+        stopped = await standing(store)
+        assert (stopped.schedule.state, stopped.ready_at, stopped.look_at) == ("stopped", None, None)
+        assert "Europe/Nowhere" in (stopped.schedule.reason or "")
 
     async def test_checkpoints_of_other_runs_keep_nobody(self, store: Store) -> None:
         task = await make_task(store, schedule={"every": "1m"})

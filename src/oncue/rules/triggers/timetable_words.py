@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from oncue.rules import composed, exclusion, moving, words
-from oncue.rules.days import Listed, day_at, first_instant, last_instant
-from oncue.rules.reasons import shown
-from oncue.rules.timetable import Timetable
+from oncue.rules.triggers import composed, exclusion, moving, words
+from oncue.rules.triggers.days import Listed, day_at, first_instant, last_instant
+from oncue.rules.triggers.reasons import shown
+from oncue.rules.triggers.timetable import Timetable
 
 DAY: Final = timedelta(days=1)
 
