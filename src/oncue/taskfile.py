@@ -56,10 +56,13 @@ class TaskFile:
     calendars: list[Calendar]
 
 
-def read_task_file(path: Path, *, now: datetime | None = None) -> TaskFile:
+def read_task_file(
+    path: Path, *, calendars: Mapping[str, Calendar] | None = None, now: datetime | None = None
+) -> TaskFile:
     """Return what a file says. Raises TaskFileError with all mistakes of the file.
 
-    With `now`, schedules that have no time left to come by their rule are refused too.
+    With `now`, schedules that have no time left to come by their rule are refused too. With `calendars`, those beside
+    the file's own, so is one that refers to any other; else these are taken for days of all kinds.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -67,23 +70,28 @@ def read_task_file(path: Path, *, now: datetime | None = None) -> TaskFile:
         raise TaskFileError(f"{path}: this is not UTF-8 text. Save it as UTF-8.") from None
     except OSError as error:
         raise TaskFileError(f"{path}: it cannot be read: {error.strerror}. Check the path and its rights.") from None
-    return read_tasks(text, origin=str(path), now=now)
+    return read_tasks(text, origin=str(path), calendars=calendars, now=now)
 
 
-def read_tasks(text: str, *, origin: str = "tasks.toml", now: datetime | None = None) -> TaskFile:
-    """Return the tasks of a TOML text. Raises TaskFileError with all mistakes of the text, a line each.
-
-    Calendars that the text does not define are taken for days of all kinds: the store knows them, and `apply` asks it.
-    """
-    calendars: dict[str, Calendar] = {}
+def read_tasks(
+    text: str,
+    *,
+    origin: str = "tasks.toml",
+    calendars: Mapping[str, Calendar] | None = None,
+    now: datetime | None = None,
+) -> TaskFile:
+    """Return the tasks of a TOML text. Raises TaskFileError with all mistakes of the text, a line each."""
+    own: dict[str, Calendar] = {}
 
     def reading(key: str, value: Any) -> list[Definition]:
         if key == "calendar":
-            calendars.update(shape.each(shape.table(value).items(), read_calendar))
+            own.update(shape.each(shape.table(value).items(), read_calendar))
             return []
         if key != "task":
             raise ValueError(f"there is no such key.{shape.near(key, KEYS)}")
-        each_task = partial(_read_task, calendars=calendars, now=now)
+        each_task = partial(
+            _read_task, calendars={**(calendars or {}), **own}, knows_all=calendars is not None, now=now
+        )
         return list(shape.each(shape.table(value).items(), each_task).values())
 
     try:
@@ -95,7 +103,7 @@ def read_tasks(text: str, *, origin: str = "tasks.toml", now: datetime | None = 
         _check_renames(definitions)
     except Wrong as wrong:
         raise TaskFileError("\n".join(_tell(wrong, origin=origin, text=text))) from None
-    return TaskFile(definitions, list(calendars.values()))
+    return TaskFile(definitions, list(own.values()))
 
 
 def definition_from_json(
@@ -177,7 +185,12 @@ def _tell(wrong: Wrong, *, origin: str, text: str) -> list[str]:
 
 
 def _read_task(
-    name: str, value: Any, *, calendars: Mapping[str, Calendar] = NO_CALENDARS, now: datetime | None
+    name: str,
+    value: Any,
+    *,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
+    knows_all: bool = False,
+    now: datetime | None,
 ) -> Definition:
     mistakes: list[Mistake] = []
     if not NAME.fullmatch(name):
@@ -185,7 +198,7 @@ def _read_task(
     if isinstance(value, Mapping) and not ("schedule" in value or value.get("on")):
         mistakes.append(Mistake((), f"it has no trigger. {TRIGGERS}"))
 
-    reading = partial(_read_schedule, name=name, calendars=calendars, now=now)
+    reading = partial(_read_schedule, name=name, calendars=calendars, knows_all=knows_all, now=now)
     readers = {**RULES.readers, (Definition, "schedule"): cast("Callable[[Any], Any]", reading)}
     rules = replace(RULES, readers=readers, given={(Definition, "name"): name})
     try:
@@ -216,16 +229,19 @@ def _implied(definition: Definition) -> Resolver:
     return EventResolver() if definition.on and definition.schedule is None else NoResolver()
 
 
-def _read_schedule(value: Any, *, name: str, calendars: Mapping[str, Calendar], now: datetime | None) -> Json:
+def _read_schedule(
+    value: Any, *, name: str, calendars: Mapping[str, Calendar], knows_all: bool, now: datetime | None
+) -> Json:
     spec = cast("Json", shape.plain(shape.table(value)))
     try:
         if is_followed(spec):
             read_followed(spec)
             return spec
         pacing.read_pacing(spec)
-        known = {one: calendars.get(one, Calendar(one, WEEKDAYS)) for one in times.calendar_names(spec)}
-        trigger = times.read_trigger(spec, anchor=ANCHOR, name=name, calendars=known)
-        if now is not None and set(known) <= set(calendars):
+        named = times.calendar_names(spec)
+        stand_ins = {} if knows_all else {one: Calendar(one, WEEKDAYS) for one in named}
+        trigger = times.read_trigger(spec, anchor=ANCHOR, name=name, calendars={**stand_ins, **calendars})
+        if now is not None and set(named) <= set(calendars):
             times.check(trigger, now)
     except TriggerError as error:
         field, _, text = str(error).partition(": ")

@@ -67,6 +67,8 @@ def lint_(
         found += _findings(read, takes, calendars, now=now)
     except OncueError as error:  # a calendar that is not sound: no task is to blame
         fail(error)
+    if wrong := [code for code in ignore or () if code not in lint.CODES]:
+        fail(NotFound(f"--ignore {wrong[0]}: there is no such finding.{near(wrong[0], lint.CODES)}"))
     shape = _shape([one for one in found if one.code not in (ignore or ())])
     print_json(shape) if as_json else say("\n".join(_lines(shape)))
     raise typer.Exit(int(bool(shape.counts["error"] or (strict and shape.counts["warning"]))))

@@ -100,6 +100,7 @@ def next_of_file(file: Path, task: str, *, after: datetime, count: int) -> Plan:
         return _plan_followed(followed.read_followed(spec), [], [])
     calendars = with_calendars(read, ask_store(read.definitions))
     trigger = read_trigger(known[task], calendars, anchor=after)
+    times.check(trigger, after)
     return _plan(trigger, times.times_between(trigger, after, FOREVER, count), count)
 
 

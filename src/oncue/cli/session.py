@@ -48,11 +48,16 @@ def read_config(flags: Mapping[str, Any] = NO_FLAGS) -> Config:
 
 
 @asynccontextmanager
-async def opened(*, may_create: bool = False) -> AsyncIterator[Oncue]:
-    """Open the store of the configuration for one command, quietly. Raises ConfigError, NotFound, SchemaError."""
+async def opened(*, may_create: bool = False, else_empty: bool = False) -> AsyncIterator[Oncue]:
+    """Open the store of the configuration for one command, quietly. Raises ConfigError, NotFound, SchemaError.
+
+    Where there is none, it is made, or an empty one stands in for it, in memory.
+    """
     config = read_config()
     set_up_logging("text", "error")
-    if not may_create:
+    if else_empty and not has_store(config):
+        config = replace(config, store="sqlite://:memory:")
+    elif not may_create:
         expect_store(config)
     # Runs that a command makes are left to dispatchers: it ends before their receivers answer.
     async with Oncue(replace(config, ingest=replace(config.ingest, in_flight=0))) as oncue:
@@ -61,7 +66,16 @@ async def opened(*, may_create: bool = False) -> AsyncIterator[Oncue]:
 
 def expect_store(config: Config) -> None:
     """A command that only looks makes no file in whatever folder it is called in."""
-    scheme, _, rest = config.store.partition("://")
-    path = Path(rest.removeprefix("/"))
-    if scheme == "sqlite" and not path.exists():
+    if not has_store(config):
+        path = store_file(config)
         raise NotFound(f'no store at "{path}": start one with `oncue up`, or name another in oncue.toml or --store.')
+
+
+def has_store(config: Config) -> bool:
+    """Say whether the store is there; of a server nobody knows before it is asked."""
+    return not config.store.startswith("sqlite://") or store_file(config).exists()
+
+
+def store_file(config: Config) -> Path:
+    """Return the file of a SQLite store."""
+    return Path(config.store.partition("://")[2].removeprefix("/"))

@@ -25,9 +25,9 @@ from oncue.cli.when import moment_option
 from oncue.definition import Calendar, Definition
 from oncue.model import Schedule
 from oncue.plan import plan, plan_calendars
-from oncue.rules import times
+from oncue.rules import pacing, times
 from oncue.store import calendars as calendar_verbs
-from oncue.store import followed, tasks
+from oncue.store import codec, followed, tasks
 from oncue.taskfile import check_references, read_task_file
 
 Name = Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")]
@@ -55,18 +55,19 @@ def apply(
 
     async def work() -> None:
         now = wall.now()
-        read = [read_task_file(file, now=now) for file in files]
-        definitions = [one for file in read for one in file.definitions]
-        calendars = [one for file in read for one in file.calendars]
-        async with opened(may_create=True) as oncue:
+        calendars = [one for file in files for one in read_task_file(file, now=now).calendars]
+        async with opened(may_create=not dry_run, else_empty=dry_run) as oncue:
+            known = await oncue.store.read(calendar_verbs.every)
+            all_calendars = known | {one.name: one for one in calendars}
+            read = [read_task_file(file, calendars=all_calendars, now=now) for file in files]
+            definitions = [one for file in read for one in file.definitions]
             check_references(definitions, oncue.config)
             old = {task.name: task.definition for task in await oncue.tasks()}
-            known = await oncue.store.read(calendar_verbs.every)
             planned = plan(old, definitions, prune=prune)
             planned = replace(planned, tasks=(*plan_calendars(known, calendars), *planned.tasks))
-            for line in planned.lines():
+            for line in [*planned.lines(), *await _changes_by_hand(oncue, definitions)]:
                 say(line)
-            for line in _without_times(definitions, known | {one.name: one for one in calendars}, now=now):
+            for line in _without_times(definitions, all_calendars, now=now):
                 say(line)
             if dry_run or planned.is_empty or not (yes or _agreed(removes=bool(planned.named("removed")))):
                 return
@@ -247,6 +248,24 @@ async def _shown(oncue: Oncue, name: str) -> shapes.TaskShape:
     task = await oncue.store.read(tasks.read, name)
     schedule = await oncue.store.read(tasks.schedule_of, task.id)
     return shapes.task_shape(task, schedule, await oncue.store.read(followed.of, task.id))
+
+
+async def _changes_by_hand(oncue: Oncue, definitions: Sequence[Definition]) -> list[str]:
+    """Return a line for each task whose times change, and whose changes by hand go with the old ones."""
+    schedules = await oncue.store.read(tasks.schedules)
+    names = {task.id: task.name for task in await oncue.tasks()}
+    held = {names[id]: codec.read_timing(one.timing) for id, one in schedules.items() if id in names}
+    lost = {}
+    for definition in definitions:
+        timing = held.get(definition.renamed_from or definition.name) or held.get(definition.name)
+        if timing is not None and timing.overrides and definition.schedule is not None:
+            same = pacing.trigger_of(timing.schedule) == pacing.trigger_of(definition.schedule)
+            lost[definition.name] = 0 if same else len(timing.overrides)
+    return [
+        f'task "{name}": {count} change(s) by hand (skip, move) are dropped with its old times.'
+        for name, count in lost.items()
+        if count
+    ]
 
 
 def _without_times(definitions: Sequence[Definition], calendars: Mapping[str, Calendar], *, now: datetime) -> list[str]:

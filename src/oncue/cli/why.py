@@ -148,6 +148,12 @@ def _of_entry(entry: Mapping[str, Any]) -> WhyTime:
     )
 
 
+def _explained(schedule: Schedule, at: datetime) -> str:
+    if codec.read_followed(schedule.timing) is not None:
+        return "its data says who is due then."
+    return times.explain(codec.read_trigger(schedule.timing), at)
+
+
 def _nothing(task: Task, schedule: Schedule | None, *, at: datetime | None, now: datetime) -> str:
     if schedule is None:
         return f'Task "{task.name}" has no schedule: it runs when an event starts it, or when it is fired.'
@@ -157,7 +163,7 @@ def _nothing(task: Task, schedule: Schedule | None, *, at: datetime | None, now:
     if at is None:
         return f'Task "{task.name}" has not been due yet.{following}'
     if at > now:
-        return f"That time has not come yet.{following}"
+        return f"{show_time(at)}  That time has not come yet: {_explained(schedule, at)}{following}"
     if at < task.created_at:
         return f'Task "{task.name}" was created at {show_time(task.created_at)}, after that time.{following}'
     if codec.read_followed(schedule.timing) is not None:

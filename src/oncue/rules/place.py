@@ -45,7 +45,8 @@ def _lines(text: str) -> dict[Place, int]:
     """Return the first line of each place of a text. Kept, for a large file can have as many mistakes as lines."""
     found: dict[Place, int] = {}
     for number, place in _places(text):
-        found.setdefault(place, number)
+        for length in range(1, len(place) + 1):
+            found.setdefault(place[:length], number)
     return found
 
 

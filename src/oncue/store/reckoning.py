@@ -210,7 +210,7 @@ def override(schedule: Schedule, change: Override, *, now: datetime) -> Steps[Sc
     """Skip or move one of a schedule's due times to come. Raises Conflict: it is none, or is over."""
     timing = codec.read_timing(schedule.timing)
     plain = replace(timing, overrides=tuple(one for one in timing.overrides if one.due_at != change.due_at))
-    _check_override(schedule, plain, change, now=now)
+    _check_override(schedule, timing, change, now=now)
     return (yield from _reckon(schedule, replace(plain, overrides=(*plain.overrides, change)), now=now))
 
 
@@ -219,6 +219,7 @@ def restore(schedule: Schedule, due_at: datetime, *, now: datetime) -> Steps[Sch
     timing = codec.read_timing(schedule.timing)
     kept = tuple(one for one in timing.overrides if one.due_at != due_at)
     if len(kept) == len(timing.overrides):
+        _refuse_moved(timing, due_at)
         raise Conflict(f"{told(due_at)} was neither skipped nor moved: there is nothing to take back.")
     decided = max(now, schedule.decided_to or now)
     if due_at <= decided:
@@ -226,17 +227,27 @@ def restore(schedule: Schedule, due_at: datetime, *, now: datetime) -> Steps[Sch
     return (yield from _reckon(schedule, replace(timing, overrides=kept), now=now))
 
 
-def _check_override(schedule: Schedule, plain: Timing, change: Override, *, now: datetime) -> None:
-    trigger = codec.read_trigger(codec.write_timing(plain))
+def _check_override(schedule: Schedule, timing: Timing, change: Override, *, now: datetime) -> None:
+    trigger = codec.read_trigger(codec.write_timing(replace(timing, overrides=())))
     decided = max(now, schedule.decided_to or now)
     if change.due_at <= decided:
         raise Conflict(f"{told(change.due_at)} is over: only a due time to come can be skipped or moved.")
     near = times.next_after(trigger, max(change.due_at, decided) - firing.TICK)
     if near != change.due_at:
+        _refuse_moved(timing, change.due_at)
         hint = f"The next one after it is {told(near)}." if near else "There is none after it."
         raise Conflict(f"{told(change.due_at)} is no due time of this task. {hint}")
     if change.moved_to is not None and change.moved_to <= decided:
         raise Conflict(f"it cannot be moved to {told(change.moved_to)}: that is over. To run it now: `oncue fire`.")
+    if change.moved_to == change.due_at:
+        raise Conflict(f"{told(change.due_at)} is when it is due already: there is nothing to move.")
+
+
+def _refuse_moved(timing: Timing, moment: datetime) -> None:
+    """Raise Conflict for a moment that a time was moved to: changes go by the time as scheduled."""
+    for one in timing.overrides:
+        if one.moved_to == moment:
+            raise Conflict(f"{told(moment)} is where {told(one.due_at)} was moved to: give {told(one.due_at)}.")
 
 
 def _reckon(schedule: Schedule, timing: Timing, *, now: datetime) -> Steps[Schedule]:

@@ -149,7 +149,8 @@ def _timing(
         if not is_followed(schedule):
             times.check(codec.read_trigger(codec.write_timing(timing)), now)
     except TriggerError as error:
-        raise TaskFileError(f"[task.{definition.name}] schedule: {error}") from None
+        what = str(error).removeprefix("schedule: ")
+        raise TaskFileError(f"[task.{definition.name}] schedule: {what}") from None
     return timing
 
 

@@ -33,7 +33,9 @@ def read_at(text: str, zone: ZoneInfo, *, has_zone: bool, dst: object = None) ->
         refuse_placing(dst, f'at = "{text}", with its offset,')
         return At(text, zone, (moment.astimezone(UTC),))
     if not has_zone:
-        raise TriggerError(f'at: "{text}" has no offset and no zone. Write {text}Z for UTC, or add a zone.')
+        raise TriggerError(
+            f'at: "{text}" has no offset and no zone. Write {moment.isoformat()}Z for UTC, or add a zone.'
+        )
     placing = read_placing(dst, CALENDAR)
     return At(text, zone, place_wall(moment, zone, placing), moment, placing)
 

@@ -134,6 +134,8 @@ def _miscounted(text: str, words: list[str], dialect: str) -> TriggerError:
     hint = ""
     if dialect == "unix" and len(words) == 7:
         hint = ', or dialect = "quartz" for seven'
+    elif text.strip().lower().startswith(("rate(", "at(")):
+        hint = '. A rate is every = "5m", a single moment at = "2027-01-01T00:00:00"'
     elif dialect != "unix" and len(words) in (1, 5):
         hint = ", or leave the dialect out: this is a unix text"
     elif dialect == "aws" and len(words) == 7:
