@@ -266,26 +266,45 @@ async def test_who_was_cancelled_by_a_person_is_not_looked_for_again(stage: Stag
     assert await stage.states() == ["cancelled"]
 
 
-async def test_whom_overlap_skipped_is_handed_over_by_the_next_look(stage: Stage) -> None:
-    book(stage, "slow", after_noon(30))
-    book(stage, "next", after_noon(31))
-    await stage.apply(remind(stage))
+@pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])
+async def test_windows_that_come_close_take_turns_whatever_overlap_says(stage: Stage, overlap: Any) -> None:
+    """Each concerns others than the one before it: none of them may be left out."""
+    for number in range(30, 34):
+        book(stage, f"k{number}", after_noon(number))
+    await stage.apply(remind(stage, overlap=overlap))
     await turn(stage)
     stage.worker.gate = asyncio.Event()
-    stage.now = after_noon(30)
+    for number in range(30, 34):
+        stage.now = after_noon(number)
+        await turn(stage)
+        await stage.dispatcher.step(stage.now)
+    waiting = await stage.states()
+
+    stage.worker.gate.set()
+    for _ in range(4):
+        await stage.dispatch()
+
+    assert waiting == ["running", "queued", "queued", "queued"]
+    assert await stage.states() == ["done"] * 4
+    assert stage.worker.keys == ["k30", "k31", "k32", "k33"]
+
+
+async def test_windows_go_side_by_side_where_the_task_allows_it(stage: Stage) -> None:
+    book(stage, "a", after_noon(30))
+    book(stage, "b", after_noon(31))
+    await stage.apply(remind(stage, overlap="allow"))
     await turn(stage)
-    await stage.dispatcher.step(stage.now)
-    stage.now = after_noon(31)
-    await turn(stage)
-    await stage.dispatcher.step(stage.now)
+    stage.worker.gate = asyncio.Event()
+    for number in (30, 31):
+        stage.now = after_noon(number)
+        await turn(stage)
+        await stage.dispatcher.step(stage.now)
+
+    states = await stage.states()
     stage.worker.gate.set()
     await stage.dispatch()
-    states = await stage.states()
 
-    await go_to(stage, after_noon(31, minutes=2))
-
-    assert states == ["done", "skipped"]
-    assert stage.worker.keys == ["slow", "next"]
+    assert states == ["running", "running"]
 
 
 async def test_a_next_that_fails_moves_no_horizon_and_is_asked_again_with_a_growing_pause(stage: Stage) -> None:

@@ -263,6 +263,7 @@ Admission = Literal["claim", "queue", "skip", "replace"]
 def admit(overlap: Overlap | None, *, slot_taken: bool, caught_up: bool, one_waits: bool) -> Admission:
     """Say what a run that wants its task's slot does: caught-up runs always wait their turn, others by the policy.
 
+    So do the windows of followed schedules, each of which concerns others than the one before it.
     `replace` means: wait, and ask the run in the slot to end at its next page.
     """
     if overlap in (None, "allow") or not slot_taken:

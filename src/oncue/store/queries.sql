@@ -688,8 +688,8 @@ on conflict (uuid) do nothing
 returning id
 
 -- name: pick_runs
--- Served by runs_ready.
-select id, task_id, task_version, overlap, caught_up, due_at
+-- Served by runs_ready. A window of a followed schedule takes turns with the others, as what is caught up does.
+select id, task_id, task_version, overlap, caught_up or is_window as takes_turns, due_at
 from runs
 where {state in run.claim}
   and ready_at <= :now
@@ -774,7 +774,7 @@ returning id
 update runs
 set ready_at = :until,
     stop_reason = case
-        when stop_reason is null and overlap is not null and not caught_up and exists (
+        when stop_reason is null and overlap is not null and not caught_up and not is_window and exists (
             select 1
             from runs as waiting
             where waiting.task_id = runs.task_id

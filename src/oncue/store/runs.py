@@ -66,7 +66,7 @@ def _admit(picked: Sequence[Row], *, now: datetime) -> Steps[list[int]]:
         task_id, holder = row["task_id"], slots.get(row["task_id"])
         is_taken = holder is not None and holder != row["id"]
         admission = firing.admit(
-            row["overlap"], slot_taken=is_taken, caught_up=bool(row["caught_up"]), one_waits=task_id in waiting
+            row["overlap"], slot_taken=is_taken, caught_up=bool(row["takes_turns"]), one_waits=task_id in waiting
         )
         if admission == "claim":
             claimed.append(row["id"])
