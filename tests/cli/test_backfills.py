@@ -237,3 +237,16 @@ def test_nothing_that_waits_is_no_error(applied: Folder) -> None:
     assert applied.run("catch-up").stdout == "No missed runs wait for a person.\n"
     assert applied.run("catch-up", "remind", "--run").stdout == "No missed runs wait for a person.\n"
     assert 'no task "nobody"' in applied.run("catch-up", "nobody", exit_code=1).stderr
+
+
+def test_a_cancel_says_what_it_came_to_and_a_plan_what_is_still_to_come(folder: Folder) -> None:
+    folder.run("apply", "tasks.toml")
+    soon = datetime.now(UTC) + timedelta(days=3)
+    span = ("--from", "2026-01-01T00:00Z", "--to", "2026-01-03T00:00Z")
+    made = folder.json("backfill", "remind", *span, "--yes")
+
+    first = folder.run("backfills", "--cancel", made["id"]).stdout
+    ahead = folder.run("backfill", "remind", *span[:3], soon.isoformat(), "--dry-run").stdout
+
+    assert f"{made['total']} run(s) of it are cancelled, 0 go on." in first
+    assert "of them are still to come: they run now, and are due again then." in ahead

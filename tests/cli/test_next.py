@@ -120,7 +120,8 @@ def test_a_schedule_that_is_read_from_data_says_so(folder: Folder) -> None:
     of_file = folder.run("next", "trial", "--file", "new.toml").stdout
     stored = folder.run("next", "trial").stdout
 
-    assert of_file == stored
+    assert stored.startswith(of_file.rstrip())
+    assert "Horizon:" in stored
     assert stored.startswith("Followed: the next time is read by a query from shop.")
     assert "None is known now" in stored
     assert folder.json("next", "trial") == {"times": []}

@@ -61,7 +61,7 @@ class PlannedTimeShape(shapes.Shape):
 class BackfillPlanShape(shapes.Shape):
     """What a backfill would make. `times` are the first and the last few; `ran` counts the schedule's own runs of them.
 
-    `before` are earlier backfills that covered some of the span.
+    `to_come` counts those that are still to come, and `before` are earlier backfills that covered some of the span.
     """
 
     task: str
@@ -74,6 +74,7 @@ class BackfillPlanShape(shapes.Shape):
     takes_seconds: float
     words: str
     ran: dict[str, int]
+    to_come: int
     before: list[UUID]
     paused: str | None
 
@@ -103,7 +104,7 @@ class AskedBackfillShape(BackfillShape):
     duplicate: bool
 
 
-def plan_shape(planned: Planned, *, pace: timedelta | None) -> BackfillPlanShape:
+def plan_shape(planned: Planned, *, pace: timedelta | None, now: datetime) -> BackfillPlanShape:
     trigger = codec.read_trigger(planned.schedule.timing)
     moments = planned.moments
     shown = moments if len(moments) <= 2 * SHOWN else (*moments[:SHOWN], *moments[-SHOWN:])
@@ -119,6 +120,7 @@ def plan_shape(planned: Planned, *, pace: timedelta | None) -> BackfillPlanShape
         takes_seconds=backfilling.duration(len(moments), pace).total_seconds(),
         words=backfilling.pace_words(len(moments), pace),
         ran=dict(planned.ran),
+        to_come=sum(moment > now for moment in moments),
         before=list(planned.before),
         paused=task.reason if task.state == "paused" else None,
     )
@@ -150,7 +152,7 @@ def _add_asking(router: APIRouter, oncue: Oncue) -> None:
             planned = await oncue.plan_backfill(name, new.first, new.last)
             backfilling.check_pace(len(planned.moments), new.pace)
             response.status_code = 200
-            return plan_shape(planned, pace=new.pace)
+            return plan_shape(planned, pace=new.pace, now=await oncue.now())
         key = new.key or idempotency_key
         made, is_new = await oncue.backfill(name, new.first, new.last, pace=new.pace, key=key, actor="api")
         return asked_shape(made, is_new=is_new)

@@ -87,7 +87,9 @@ def list_backfills(
     async def work() -> None:
         async with opened() as oncue:
             if cancel is not None:
-                await oncue.cancel_backfill(cancel, reason=reason, actor="cli")
+                ended = shapes.backfill_shape(await oncue.cancel_backfill(cancel, reason=reason, actor="cli"))
+                if not as_json:
+                    say(f"{ended.cancelled} run(s) of it are cancelled, {ended.running} go on.")
             found = await oncue.backfills(limit=limit + 1)
         page = page_of(found, shapes.backfill_shape, limit=limit)
         if as_json:
@@ -117,7 +119,7 @@ async def _plan(
 ) -> shapes.BackfillPlanShape:
     planned = await oncue.plan_backfill(task, first, last)
     backfilling.check_pace(len(planned.moments), pace)
-    return shapes.plan_shape(planned, pace=pace)
+    return shapes.plan_shape(planned, pace=pace, now=await oncue.now())
 
 
 def _show(plan: shapes.BackfillPlanShape) -> None:
@@ -130,6 +132,8 @@ def _show(plan: shapes.BackfillPlanShape) -> None:
     if plan.ran:
         counts = ", ".join(f"{count} {state}" for state, count in sorted(plan.ran.items()))
         say(f"Of these times the schedule has run on record: {counts}. They run again.")
+    if plan.to_come:
+        say(f"{plan.to_come} of them are still to come: they run now, and are due again then.")
     for id in plan.before:
         say(f"Backfill {id} covered some of this span before: what it ran runs again.")
     if plan.paused is not None:
