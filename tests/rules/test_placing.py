@@ -216,3 +216,12 @@ def test_what_is_made_up_for_is_counted_at_its_instant_and_at_no_other(gap: str)
     assert times.count_between(trigger, due - 2 * second, due - second)[0] == 0
     assert times.count_between(trigger, due, due + second)[0] == 0
     assert times.count_between(trigger, due - timedelta(hours=12), due + timedelta(hours=12)) == (1, due, due)
+
+
+def test_what_falls_on_the_end_of_a_dropped_day_was_not_moved_there() -> None:
+    spec = {"cron": "0 0 * * *", "zone": "Pacific/Apia", "dst": {"gap": "after"}}
+    midnight = datetime(2011, 12, 30, 10, tzinfo=UTC)
+    trigger = times.read_trigger(spec)
+
+    assert times.next_after(trigger, midnight - timedelta(seconds=1)) == midnight
+    assert times.note_of(trigger, midnight) is None

@@ -33,6 +33,8 @@ def read(text: str, zone: str = "UTC") -> times.Rrule:
 def test_a_calendar_rule_asked_late_answers_as_dateutil_does_from_its_start(text: str, days: int) -> None:
     rule = read(text)
     after = rule.first + timedelta(days=days % {"HOURLY": 200, "MINUTELY": 5}.get(rule.freq, 20 * 366))
+    if rule.freq == "WEEKLY" and "BYSETPOS" in text:
+        after += timedelta(days=7)  # dateutil picks from what is left of the first week, RFC 5545 from the whole
     end = after + timedelta(days={"HOURLY": 20, "MINUTELY": 2}.get(rule.freq, 1500))
 
     found = times.times_between(rule, after, end, 20)
@@ -323,3 +325,9 @@ def test_the_last_day_of_a_week_depends_on_its_first(week_start: str, last: int)
     assert {moment.weekday() for moment in found} == {last}
     assert len(found) in (14, 15)
     assert [times.previous_before(rule, later) for later in found[1:]] == found[:-1]
+
+
+def test_a_place_in_the_first_week_counts_from_the_beginning_of_that_week() -> None:
+    rule = read("DTSTART=20000502T000000;FREQ=WEEKLY;BYDAY=MO,TU;BYSETPOS=1")
+
+    assert times.next_after(rule, rule.first - timedelta(days=1)) == datetime(2000, 5, 8, tzinfo=UTC)
