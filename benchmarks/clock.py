@@ -25,9 +25,10 @@ from oncue.store import codec
 from oncue.store.base import Store
 from oncue.store.postgres import PostgresDatabase
 from oncue.store.sqlite import SqliteDatabase, write_time
+from oncue.zonedata import edition
 
 ADMIN = os.environ.get("ONCUE_BENCH_POSTGRES", "postgresql://postgres@127.0.0.1:5432/postgres")
-COLUMNS = "task_id, task_uuid, task_version, version, state, next_at, last_due_at, timing"
+COLUMNS = "task_id, task_uuid, task_version, version, state, next_at, last_due_at, timing, zone_data"
 FAR = timedelta(days=365)
 
 
@@ -55,17 +56,17 @@ def timing(every: timedelta, anchor: datetime) -> str:
 async def seed(store: Store, dues: Sequence[datetime], *, every: timedelta, anchor: datetime) -> None:
     """Store one schedule for each due time."""
     text = timing(every, anchor)
-    rows = [(number, uuid4(), 1, 1, "active", due, None, text) for number, due in enumerate(dues, 1)]
+    rows = [(number, uuid4(), 1, 1, "active", due, None, text, edition()) for number, due in enumerate(dues, 1)]
     if isinstance(store.database, SqliteDatabase):
         store.database._connect("writer")  # opened here, used by the writer thread alone from now on
         connection = store.database._connections["writer"]
         connection.execute("begin")
-        marks = ", ".join("?" * 8)
+        marks = ", ".join("?" * 9)
         connection.executemany(
             f"insert into schedules ({COLUMNS}) values ({marks})",
             (
-                (n, str(uuid), tv, v, state, write_time(due), last, text)
-                for n, uuid, tv, v, state, due, last, text in rows
+                (n, str(uuid), tv, v, state, write_time(due), last, text, data)
+                for n, uuid, tv, v, state, due, last, text, data in rows
             ),
         )
         connection.execute("commit")

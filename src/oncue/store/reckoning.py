@@ -303,6 +303,8 @@ def reckon_again(schedules: Sequence[Schedule], *, now: datetime) -> Steps[list[
     moved = [found[TaskId(row["task_id"])] for row in rows if row["task_id"] in found]
     names = {row["id"]: row["name"] for row in (yield ask("read_task_names", ids=[one.task_id for one in moved]))}
     for one in moved:
+        if one.task_id not in names:
+            continue
         detail = f"by zone data {edition()}: next due {told(one.new)} instead of {told(one.old)}"
         yield ask("insert_audit", now=now, actor="clock", verb="reckon", subject=names[one.task_id], detail=detail)
         yield Change("schedule", names[one.task_id], "reckoned", detail)

@@ -6,7 +6,7 @@ cost of a search or a count grows with the days, never with the times.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -80,7 +80,8 @@ def count_paced(pace: Pace, zone: ZoneInfo, after: datetime, until: datetime) ->
     for stretch in stretches_in(zone, start, end):
         low, high = max(start + stretch.offset, stretch.wall_start), min(end + stretch.offset, stretch.wall_end)
         count += _count_before(pace, stretch, high) - _count_before(pace, stretch, low)
-        minutes = sum(_bits(pace, stretch, midnight).bit_count() for midnight in _days(pace.pattern, low, high))
+        bits_on = _bits_of_days(pace, stretch)
+        minutes = sum(bits_on(midnight).bit_count() for midnight in _days(pace.pattern, low, high))
         count += minutes * pace.pattern.seconds.bit_count()
     return count
 
@@ -100,9 +101,10 @@ def _days(pattern: Pattern, low: datetime, high: datetime) -> Iterator[datetime]
 def _first_wall(pace: Pace, stretch: Stretch, wall: datetime) -> datetime | None:
     """Return the first wall time that a stretch shows from `wall` on."""
     named: datetime | None = wall if _is_possible(pace, stretch) else None
+    bits_on = _bits_of_days(pace, stretch)
     while named is not None and named < stretch.wall_end:
         midnight, minute = _midnight(named), named.hour * 60 + named.minute
-        rest = _bits(pace, stretch, midnight) >> minute
+        rest = bits_on(midnight) >> minute
         found = None
         if rest & 1 and (seconds := pace.pattern.seconds >> named.second):
             found = named + lowest(seconds) * SECOND
@@ -117,9 +119,10 @@ def _first_wall(pace: Pace, stretch: Stretch, wall: datetime) -> datetime | None
 def _last_wall(pace: Pace, stretch: Stretch, wall: datetime) -> datetime | None:
     """Return the last wall time that a stretch shows up to `wall`."""
     named: datetime | None = wall if _is_possible(pace, stretch) else None
+    bits_on = _bits_of_days(pace, stretch)
     while named is not None and named >= stretch.wall_start:
         midnight, minute = _midnight(named), named.hour * 60 + named.minute
-        bits = _bits(pace, stretch, midnight)
+        bits = bits_on(midnight)
         found = None
         if bits >> minute & 1 and (seconds := pace.pattern.seconds & (2 << named.second) - 1):
             found = midnight + minute * MINUTE + highest(seconds) * SECOND
@@ -135,16 +138,21 @@ def _count_before(pace: Pace, stretch: Stretch, wall: datetime) -> int:
     """Return how many times stand in the day of `wall` before it."""
     if not pace.pattern.days_in(wall.year, wall.month) >> wall.day & 1:
         return 0
-    bits, minute = _bits(pace, stretch, _midnight(wall)), wall.hour * 60 + wall.minute
+    bits, minute = _bits_of_days(pace, stretch)(_midnight(wall)), wall.hour * 60 + wall.minute
     count = (bits & (1 << minute) - 1).bit_count() * pace.pattern.seconds.bit_count()
     return count + (bits >> minute & 1) * (pace.pattern.seconds & (1 << wall.second) - 1).bit_count()
 
 
-def _bits(pace: Pace, stretch: Stretch, midnight: datetime) -> int:
-    """Return the minutes of a matching day that match and are in step."""
-    place = _place(pace, stretch, midnight) % pace.period
-    comb = _comb(pace.period, pace.run)
-    return (comb << place | comb >> pace.period - place) & _minutes_of(pace.pattern.hours, pace.pattern.minutes)
+def _bits_of_days(pace: Pace, stretch: Stretch) -> Callable[[datetime], int]:
+    """Return what gives, for the midnight of a matching day, its minutes that match and are in step."""
+    comb, minutes = _comb(pace.period, pace.run), _minutes_of(pace.pattern.hours, pace.pattern.minutes)
+    origin, phase, period = pace.base + stretch.offset, pace.phase, pace.period
+
+    def bits_on(midnight: datetime) -> int:
+        place = (phase - (midnight - origin) // MINUTE) % period
+        return (comb << place | comb >> period - place) & minutes
+
+    return bits_on
 
 
 def _is_possible(pace: Pace, stretch: Stretch) -> bool:
