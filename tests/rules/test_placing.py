@@ -142,6 +142,9 @@ NOTES: list[tuple[dict[str, object], dict[str, str], str, str | None]] = [
     ({"cron": "0 3 * * *"}, {"gap": "shift"}, "2026-03-08T07:00:00Z", None),
     ({"cron": "0 3,4 * * *"}, {"gap": "shift"}, "2026-03-08T08:00:00Z", None),
     ({"cron": "0 2-4 * * *"}, {"gap": "after"}, "2026-03-08T08:00:00Z", None),
+    ({"cron": "0 2,3 * * *"}, {"gap": "after"}, "2026-03-08T07:00:00Z", "moved from 02:00"),
+    ({"rrule": "DTSTART=20260301T020000;FREQ=DAILY;BYHOUR=2,3"}, {"gap": "after"}, "2026-03-08T07:00:00Z",
+     "moved from 02:00"),
     ({"cron": "*/30 * * * *"}, {"gap": "after"}, "2026-03-08T07:00:00Z", "moved from 02:00, 02:30"),
     (
         {"cron": "*/10 * * * *"},
@@ -225,3 +228,12 @@ def test_what_falls_on_the_end_of_a_dropped_day_was_not_moved_there() -> None:
 
     assert times.next_after(trigger, midnight - timedelta(seconds=1)) == midnight
     assert times.note_of(trigger, midnight) is None
+
+
+def test_a_gap_of_two_hours_is_made_up_for_and_one_of_three_is_not() -> None:
+    two, three = datetime(2025, 3, 30, 1, tzinfo=UTC), datetime(2009, 10, 17, 18, tzinfo=UTC)
+    troll = times.read_trigger({"cron": "30 1 * * *", "zone": "Antarctica/Troll"})
+    casey = times.read_trigger({"cron": "30 3 * * *", "zone": "Antarctica/Casey"})
+
+    assert times.next_after(troll, two - timedelta(hours=1)) == two
+    assert times.next_after(casey, three - timedelta(hours=1)) == datetime(2009, 10, 18, 16, 30, tzinfo=UTC)

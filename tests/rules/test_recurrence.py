@@ -331,3 +331,50 @@ def test_a_place_in_the_first_week_counts_from_the_beginning_of_that_week() -> N
     rule = read("DTSTART=20000502T000000;FREQ=WEEKLY;BYDAY=MO,TU;BYSETPOS=1")
 
     assert times.next_after(rule, rule.first - timedelta(days=1)) == datetime(2000, 5, 8, tzinfo=UTC)
+
+
+BOUNDS = {
+    "BYSETPOS": (-366, 366),
+    "BYMONTH": (1, 12),
+    "BYMONTHDAY": (-31, 31),
+    "BYYEARDAY": (-366, 366),
+    "BYWEEKNO": (-53, 53),
+    "BYHOUR": (0, 23),
+    "BYMINUTE": (0, 59),
+    "BYSECOND": (0, 59),
+    "INTERVAL": (1, 1000),
+    "COUNT": (1, 10_000),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_a_part_of_a_rule_takes_what_lies_between_its_bounds(name: str) -> None:
+    low, high = BOUNDS[name]
+
+    for number in (low, high, *((-1, 1) if low < 0 else ())):
+        read(f"DTSTART=20200101T000000;FREQ=YEARLY;BYDAY=MO;{name}={number}")
+    for number in (low - 1, high + 1, *((0,) if low < 0 else ())):
+        with pytest.raises(times.TriggerError, match=name):
+            read(f"DTSTART=20200101T000000;FREQ=YEARLY;BYDAY=MO;{name}={number}")
+
+
+def test_a_place_in_a_year_may_lie_in_its_first_and_last_month() -> None:
+    rule = read("DTSTART=20200101T000000;FREQ=YEARLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=1,-1")
+
+    found = times.times_between(rule, datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 2, tzinfo=UTC), 9)
+
+    assert [f"{moment:%Y-%m-%d}" for moment in found] == ["2026-12-31", "2027-01-01"]
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("", " on, UTC"),
+        (";UNTIL=20210101", "with an end"),
+        (";UNTIL=20210101T000000Z", "with an end"),
+        (";COUNT=3", "3 times"),
+    ],
+)
+def test_the_end_of_a_rule_is_told_in_words(end: str, words: str) -> None:
+    assert words in times.describe(read(f"DTSTART=20200101T000000;FREQ=DAILY{end}"))
+    assert words in times.describe(read(f"DTSTART=20200101T000000;FREQ=HOURLY{end}")).replace("elapsed time", "UTC")

@@ -65,6 +65,12 @@ def test_the_anchor_itself_is_the_first_time_of_a_step() -> None:
     ]
 
 
+def test_years_and_weeks_are_as_long_as_they_are() -> None:
+    assert next_texts({"every": "P1Y"}, count=2) == ["2027-01-31T09:00:00Z", "2028-01-31T09:00:00Z"]
+    assert next_texts({"every": "P1Y1M"}, count=2) == ["2027-02-28T09:00:00Z", "2028-03-31T09:00:00Z"]
+    assert next_texts({"every": "P2W3D"}, count=2) == ["2026-02-17T09:00:00Z", "2026-03-06T09:00:00Z"]
+
+
 @pytest.mark.parametrize("step", ["P1D", "P1M", "5m"])
 def test_no_time_of_a_step_is_earlier_than_its_anchor(step: str) -> None:
     trigger = times.read_trigger({"every": step}, anchor=ANCHOR)
