@@ -187,7 +187,7 @@ def _write_definition(task_id: TaskId, version: int, definition: Definition, *, 
 def pause(name: str, *, reason: str, actor: str, now: datetime, until: datetime | None = None) -> Steps[Task]:
     """Stop a task's triggers until it is resumed, or until a moment. What is due already is decided first.
 
-    A paused task stays so, with the new reason and end where it is asked again.
+    A paused task stays so; asked again with another end, it takes that one and the reason.
     """
     if until is not None and until <= now:
         raise Conflict(f'task "{name}" cannot be paused until {until:%Y-%m-%d %H:%M:%S}Z: that is over.')
